@@ -1,0 +1,41 @@
+/* atomics.h: C11 atomics with the memory order in the name, so that a call site shows what it relies on.
+ *
+ * They work on plain objects (no _Atomic types), because most counters here are written by one owner with ordinary
+ * stores and only read by others. */
+#ifndef TA_BASE_ATOMICS_H
+#define TA_BASE_ATOMICS_H
+
+#include "base/attributes.h"
+
+#define ta__load_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
+#define ta__load_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define ta__store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define ta__store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+#define ta__add_relaxed(p, v)      __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define ta__add_acq_rel(p, v)      __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
+#define ta__exchange_acq_rel(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
+
+/* Compare-and-swap; `expected` is updated on failure. Returns true when the swap took place. */
+#define ta__cas_acq_rel(p, expected, v)                                                                                \
+    __atomic_compare_exchange_n((p), (expected), (v), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define ta__cas_relaxed(p, expected, v)                                                                                \
+    __atomic_compare_exchange_n((p), (expected), (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+
+/* The compiler may not move memory accesses across; the processor may. Partner of membarrier(2) on the rare side. */
+#define ta__compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define ta__fence_seq_cst()  __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
+/* A counter that only its owner writes: an ordinary addition that other threads may read at any time. */
+#define ta__owner_add(p, v) ta__store_relaxed((p), ta__load_relaxed(p) + (v))
+
+TA_INLINE void ta__cpu_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

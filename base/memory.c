@@ -1,0 +1,92 @@
+/* memory.c: see memory.h. The only file that maps memory for our own tables. */
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomics.h"
+
+static struct {
+    size_t mapped;       /* bytes reserved now; any thread, relaxed */
+    long fail_countdown; /* tests only: 0 = off */
+    int fail_sticky;
+} memory;
+
+static int failure_injected(void)
+{
+    if (TA_LIKELY(ta__load_relaxed(&memory.fail_countdown) == 0))
+        return 0;
+    if (ta__load_relaxed(&memory.fail_countdown) > 1) {
+        __atomic_sub_fetch(&memory.fail_countdown, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+    if (!memory.fail_sticky)
+        ta__store_relaxed(&memory.fail_countdown, 0);
+    return 1;
+}
+
+void *ta__memory_map(size_t bytes)
+{
+    if (failure_injected())
+        return NULL;
+    int saved_errno = errno;
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = saved_errno;
+    if (address == MAP_FAILED)
+        return NULL;
+    ta__add_relaxed(&memory.mapped, bytes);
+    return address;
+}
+
+void ta__memory_unmap(void *address, size_t bytes)
+{
+    if (address == NULL)
+        return;
+    int saved_errno = errno;
+    munmap(address, bytes);
+    errno = saved_errno;
+    __atomic_sub_fetch(&memory.mapped, bytes, __ATOMIC_RELAXED);
+}
+
+void ta__memory_reset(void *address, size_t bytes)
+{
+    int saved_errno = errno;
+    madvise(address, bytes, MADV_DONTNEED);
+    errno = saved_errno;
+}
+
+size_t ta__memory_mapped(void)
+{
+    return ta__load_relaxed(&memory.mapped);
+}
+
+size_t ta__memory_resident(const void *address, size_t bytes)
+{
+    enum { CHUNK_PAGES = 4096 };
+    unsigned char residence[CHUNK_PAGES];
+    int saved_errno = errno;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t resident = 0;
+    const char *at = address;
+    const char *end = at + bytes;
+    while (at < end) {
+        size_t length = (size_t)(end - at);
+        if (length > CHUNK_PAGES * page)
+            length = CHUNK_PAGES * page;
+        if (mincore((void *)(uintptr_t)at, length, residence) != 0)
+            break;
+        for (size_t i = 0; i < (length + page - 1) / page; i++)
+            resident += (residence[i] & 1) ? page : 0;
+        at += length;
+    }
+    errno = saved_errno;
+    return resident;
+}
+
+void ta__memory_inject_failure(long nth, int sticky)
+{
+    memory.fail_sticky = sticky;
+    ta__store_relaxed(&memory.fail_countdown, nth);
+}
