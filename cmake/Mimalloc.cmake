@@ -1,0 +1,41 @@
+# Mimalloc.cmake: the allocator below ours, as source. Gives TA_MIMALLOC_DIR and the INTERFACE target mimalloc_source
+# (include folders and definitions) for the one file in alloc/ that compiles mimalloc's src/static.c.
+# Why this version, and why from source: docs/decisions/0001-mimalloc-from-source.md.
+include(Fetch)
+set(TA_MIMALLOC_VERSION 3.4.1)
+set(TA_MIMALLOC_VERSION_NUMBER 30401)
+
+if(TRACEALLOC_MIMALLOC_SOURCE)
+    set(TA_MIMALLOC_DIR "${TRACEALLOC_MIMALLOC_SOURCE}")
+    ta_check_hashes(trouble "${TA_MIMALLOC_DIR}" "${PROJECT_SOURCE_DIR}/cmake/mimalloc-${TA_MIMALLOC_VERSION}.sha256")
+    if(NOT trouble STREQUAL "")
+        message(WARNING "TRACEALLOC_MIMALLOC_SOURCE is not mimalloc ${TA_MIMALLOC_VERSION} as released: ${trouble}")
+    endif()
+else()
+    ta_fetch(NAME mimalloc VERSION ${TA_MIMALLOC_VERSION}
+        URL "https://github.com/microsoft/mimalloc/archive/refs/tags/v${TA_MIMALLOC_VERSION}.tar.gz"
+        PACKAGE emscripten SUITES forky sid PACKAGE_PATH usr/share/emscripten/system/lib/mimalloc)
+    set(TA_MIMALLOC_DIR "${TRACEALLOC_DEPS_DIR}/mimalloc-${TA_MIMALLOC_VERSION}")
+    # alloc.c includes this one. Without MI_MALLOC_OVERRIDE it holds nothing, and it is the one file in which Debian's copy
+    # departs from the release; so neither copy is used.
+    file(CONFIGURE OUTPUT "${TA_MIMALLOC_DIR}/src/alloc-override.c" CONTENT
+        "/* Left empty on purpose: tracealloc defines malloc and its relatives itself. */\n")
+endif()
+
+# The version that the header states, whoever gave the tree.
+set(header "${TA_MIMALLOC_DIR}/include/mimalloc.h")
+if(NOT EXISTS "${header}" OR NOT EXISTS "${TA_MIMALLOC_DIR}/src/static.c")
+    message(FATAL_ERROR "no mimalloc source (include/mimalloc.h, src/static.c) in ${TA_MIMALLOC_DIR}")
+endif()
+file(STRINGS "${header}" line REGEX "^#define +MI_MALLOC_VERSION +[0-9]+")
+string(REGEX MATCH "VERSION +([0-9]+)" matched "${line}")
+if(NOT CMAKE_MATCH_1 EQUAL TA_MIMALLOC_VERSION_NUMBER)
+    message(FATAL_ERROR "${header} says version '${CMAKE_MATCH_1}'; this library needs ${TA_MIMALLOC_VERSION_NUMBER}")
+endif()
+
+add_library(mimalloc_source INTERFACE)
+target_include_directories(mimalloc_source SYSTEM INTERFACE "${TA_MIMALLOC_DIR}/include" "${TA_MIMALLOC_DIR}/src")
+target_compile_definitions(mimalloc_source INTERFACE
+    MI_NO_THP                  # else a heap per thread and domain costs twenty times the memory
+    MI_VISIT_ABANDONED=1       # else very large blocks are not seen by walks and outlive their heap
+    MI_SKIP_COLLECT_ON_EXIT=1) # memory is still in use when the process ends

@@ -1,0 +1,91 @@
+# TraceallocProduct.cmake: the libraries and the program that are made of modules.
+#
+#   ta_add_product(NAME [RUNTIME] MODULES module…)
+#       libNAME.so (target NAME_shared) and libNAME.a (target NAME_static, '-' becomes '_'). Both offer the same names and
+#       no others: the archive is one object whose inner names have been made local, so that neither mimalloc nor zstd
+#       nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded.
+#   ta_add_cli(NAME MODULES module… USES product)
+#       the program, linked with the product's archive: it gets what every user gets.
+
+function(ta_add_product name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "RUNTIME" "" "MODULES")
+    set(modules)
+    set(libraries)
+    set(own_modules 0)
+    foreach(module IN LISTS arg_MODULES)
+        if(TARGET ta_${module})
+            list(APPEND modules ta_${module})
+            get_target_property(others ta_${module} TA_LIBRARIES)
+            list(APPEND libraries ${others})
+        endif()
+    endforeach()
+    list(REMOVE_DUPLICATES libraries)
+    list(LENGTH modules count)
+    if(count LESS 2)
+        return() # only base: nothing to offer yet
+    endif()
+    string(REPLACE "-" "_" id ${name})
+
+    # The shared library.
+    set(shared ${id}_shared)
+    add_library(${shared} SHARED ${ARGS_NONE})
+    target_sources(${shared} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/empty.c")
+    target_link_libraries(${shared} PRIVATE ${modules} ta_lto_compile ta_lto_link ta_hardening_link ta_sanitizers)
+    target_link_options(${shared} PRIVATE -static-libgcc LINKER:--exclude-libs,ALL
+        $<$<BOOL:${arg_RUNTIME}>:LINKER:-z,nodelete> $<$<STREQUAL:${TRACEALLOC_SANITIZE},>:LINKER:-z,defs>)
+    set_target_properties(${shared} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
+        SOVERSION ${PROJECT_VERSION_MAJOR} C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+
+    # The archive: all objects and embedded archives linked into one, which keeps global only what the shared one exports.
+    set(whole "${PROJECT_BINARY_DIR}/${name}-whole.o")
+    set(exported "${PROJECT_BINARY_DIR}/${name}-exported.txt")
+    set(objects)
+    foreach(module IN LISTS modules)
+        list(APPEND objects $<TARGET_OBJECTS:${module}>)
+    endforeach()
+    set(embedded)
+    if("zstd" IN_LIST libraries)
+        list(APPEND embedded "${TA_zstd_LIBRARY}")
+    endif()
+    add_custom_command(OUTPUT "${whole}" "${exported}"
+        COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/whole-object.sh" "${whole}" "${exported}" $<TARGET_FILE:${shared}>
+            "${CMAKE_C_COMPILER}" $<IF:$<BOOL:${TA_LTO}>,lto,plain> "${CMAKE_OBJCOPY}" "${CMAKE_NM}"
+            ${objects} ${embedded}
+        DEPENDS ${shared} ${objects} "${PROJECT_SOURCE_DIR}/cmake/whole-object.sh"
+        COMMENT "Linking ${name} into one object with only its public names" VERBATIM COMMAND_EXPAND_LISTS)
+    set(static ${id}_static)
+    add_library(${static} STATIC "${whole}")
+    set_source_files_properties("${whole}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    set_target_properties(${static} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C)
+    target_link_libraries(${static} INTERFACE Threads::Threads)
+
+    # What a user of either needs.
+    foreach(target IN ITEMS ${shared} ${static})
+        target_include_directories(${target} INTERFACE
+            "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${TA_GENERATED_INCLUDE}>"
+            "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    endforeach()
+    foreach(library IN LISTS libraries)
+        if(library STREQUAL "elfutils")
+            target_link_libraries(${static} INTERFACE dw elf)
+        endif()
+    endforeach()
+    if(arg_RUNTIME AND TRACEALLOC_OVERRIDE)
+        target_link_options(${static} INTERFACE LINKER:--undefined=malloc) # taken even where only libc calls malloc
+    endif()
+    set_property(GLOBAL APPEND PROPERTY TA_PRODUCTS ${name})
+endfunction()
+
+function(ta_add_cli name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "USES" "MODULES")
+    string(REPLACE "-" "_" id ${arg_USES})
+    if(NOT TARGET ta_cli OR NOT TARGET ${id}_static)
+        return()
+    endif()
+    list(TRANSFORM arg_MODULES PREPEND ta_)
+    add_executable(${name}_cli)
+    target_sources(${name}_cli PRIVATE "${PROJECT_SOURCE_DIR}/cmake/empty.c")
+    target_link_libraries(${name}_cli PRIVATE ${arg_MODULES} ${id}_static ta_lto_link ta_hardening_link ta_sanitizers)
+    set_target_properties(${name}_cli PROPERTIES OUTPUT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+    target_link_options(${name}_cli PRIVATE -pie)
+endfunction()
