@@ -27,7 +27,9 @@ target_compile_options(ta_warnings INTERFACE -Wconversion $<$<COMPILE_LANGUAGE:C
 
 # Sanitizers: nothing unless asked for.
 add_library(ta_sanitizers INTERFACE)
+set(TA_PLAIN_BUILD 1)
 if(TRACEALLOC_SANITIZE)
+    set(TA_PLAIN_BUILD 0)
     target_compile_options(ta_sanitizers INTERFACE -fsanitize=${TRACEALLOC_SANITIZE} -fno-sanitize-recover=all
         -fno-omit-frame-pointer)
     target_link_options(ta_sanitizers INTERFACE -fsanitize=${TRACEALLOC_SANITIZE})
@@ -35,10 +37,10 @@ endif()
 
 # Hardening. Hot modules (alloc, trace) go without the checks that cost instructions in every call; links are always hard.
 set(ta_optimised $<CONFIG:Release,RelWithDebInfo,MinSizeRel>)
-set(ta_plain_build $<STREQUAL:${TRACEALLOC_SANITIZE},>)
 add_library(ta_hardening INTERFACE)
 target_compile_options(ta_hardening INTERFACE -fstack-protector-strong -fstack-clash-protection
-    $<$<AND:${ta_optimised},${ta_plain_build}>:-U_FORTIFY_SOURCE> $<$<AND:${ta_optimised},${ta_plain_build}>:-D_FORTIFY_SOURCE=2>)
+    $<$<AND:${ta_optimised},${TA_PLAIN_BUILD}>:-U_FORTIFY_SOURCE>
+    $<$<AND:${ta_optimised},${TA_PLAIN_BUILD}>:-D_FORTIFY_SOURCE=2>)
 add_library(ta_hardening_hot INTERFACE)
 target_compile_options(ta_hardening_hot INTERFACE -fno-stack-protector -U_FORTIFY_SOURCE)
 add_library(ta_hardening_link INTERFACE)

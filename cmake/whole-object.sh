@@ -14,6 +14,8 @@ if [ "$kind" = lto ]; then
 else
     "$compiler" -r -nostdlib -Wl,--force-group-allocation -o "$output.tmp" "$@"
 fi
-"$nm" -D --defined-only --without-symbol-versions "$shared" | awk '{ print $NF }' | sort >"$exported"
+"$nm" -D --defined-only "$shared" >"$exported.raw"
+awk '{ sub(/@.*/, "", $NF); print $NF }' "$exported.raw" | sort -u >"$exported"
+[ -s "$exported" ] || { echo "whole-object: $shared exports nothing" >&2; exit 1; }
 "$objcopy" --keep-global-symbols="$exported" "$output.tmp" "$output"
-rm -f "$output.tmp"
+rm -f "$output.tmp" "$exported.raw"
