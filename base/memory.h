@@ -22,8 +22,8 @@ size_t ta__memory_mapped(void);
 /* Bytes of [address, address + bytes) that are resident: what a sparse table really costs. */
 size_t ta__memory_resident(const void *address, size_t bytes);
 
-/* Failure injection for tests: the n-th mapping from now fails (1 = the next), and so does every later one when `sticky`.
- * 0 switches it off. */
+/* Failure injection for tests: the n-th mapping from now fails (1 = the next), and so does every later one when
+ * `sticky`. 0 switches it off. */
 void ta__memory_inject_failure(long nth, int sticky);
 
 #endif

@@ -1,1 +1,70 @@
-# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, CMake package, pkg-config, man pages.
+# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, the CMake package, pkg-config files, and
+# man pages and shell completions where they exist.
+include(CMakePackageConfigHelpers)
+
+get_property(products GLOBAL PROPERTY TA_PRODUCTS)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tracealloc")
+
+# Products are tracealloc::tracealloc and tracealloc::static, tracealloc::analysis and tracealloc::analysis_static.
+foreach(product IN LISTS products)
+    string(REPLACE "-" "_" id ${product})
+    string(REGEX REPLACE "^tracealloc_" "" short ${id})
+    set_target_properties(${id}_shared PROPERTIES EXPORT_NAME ${short})
+    set_target_properties(${id}_static PROPERTIES EXPORT_NAME ${short}_static)
+    if(product STREQUAL "tracealloc")
+        set_target_properties(${id}_static PROPERTIES EXPORT_NAME static)
+    endif()
+    install(TARGETS ${id}_shared ${id}_static EXPORT tracealloc-targets
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
+if(TARGET tracealloc_cli)
+    install(TARGETS tracealloc_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" "${TA_GENERATED_INCLUDE}/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+if(products)
+    install(EXPORT tracealloc-targets NAMESPACE tracealloc:: DESTINATION ${package_dir})
+    configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tracealloc-config.cmake.in"
+        "${PROJECT_BINARY_DIR}/tracealloc-config.cmake" INSTALL_DESTINATION ${package_dir})
+    write_basic_package_version_file("${PROJECT_BINARY_DIR}/tracealloc-config-version.cmake" COMPATIBILITY SameMinorVersion)
+    install(FILES "${PROJECT_BINARY_DIR}/tracealloc-config.cmake" "${PROJECT_BINARY_DIR}/tracealloc-config-version.cmake"
+        DESTINATION ${package_dir})
+endif()
+
+# pkg-config: tracealloc (shared), tracealloc-static (the archive, malloc included), tracealloc-analysis.
+file(RELATIVE_PATH TA_PC_PREFIX "/usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/usr")
+string(REGEX REPLACE "/$" "" TA_PC_PREFIX "${TA_PC_PREFIX}")
+set(TA_PC_UNDEFINED "")
+if(TRACEALLOC_OVERRIDE)
+    set(TA_PC_UNDEFINED "-Wl,--undefined=malloc ")
+endif()
+foreach(pc IN ITEMS tracealloc tracealloc-static tracealloc-analysis)
+    string(REPLACE "-static" "" product ${pc})
+    if(product IN_LIST products)
+        configure_file("${PROJECT_SOURCE_DIR}/cmake/${pc}.pc.in" "${PROJECT_BINARY_DIR}/${pc}.pc" @ONLY)
+        install(FILES "${PROJECT_BINARY_DIR}/${pc}.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    endif()
+endforeach()
+
+# Manual pages: docs/man/NAME.SECTION.
+file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.[1357]")
+foreach(page IN LISTS pages)
+    string(REGEX MATCH "[1357]$" section "${page}")
+    install(FILES "${page}" DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+
+# Completions: analysis/cli/completion/tracealloc.{bash,zsh,fish}, each where its shell looks.
+function(ta_install_completion file folder name)
+    if(EXISTS "${PROJECT_SOURCE_DIR}/analysis/cli/completion/${file}")
+        install(FILES "${PROJECT_SOURCE_DIR}/analysis/cli/completion/${file}"
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} RENAME ${name})
+    endif()
+endfunction()
+ta_install_completion(tracealloc.bash bash-completion/completions tracealloc)
+ta_install_completion(tracealloc.zsh zsh/site-functions _tracealloc)
+ta_install_completion(tracealloc.fish fish/vendor_completions.d tracealloc.fish)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -2,16 +2,23 @@
 # debian-package.sh: unpacks one file of Debian's archive into a folder, without touching the system's apt.
 #
 #   debian-package.sh PACKAGE DESTINATION SUITE…
+#   debian-package.sh --mirrors                    prints the mirrors that it would use
 #
 # The mirror is the one that the system's own apt configuration names; everything else (sources, lists, cache, state) is
 # private and lives in DESTINATION.apt for the time of the call. apt checks the archive's signature with Debian's own
 # keyring, then the index by the signed hash, then the package by the index. The suites are tried in order. Needs no root.
 set -eu
 
+say() { echo "debian-package: $*" >&2; }
+
+mirrors_only=false
+if [ "${1:-}" = --mirrors ]; then
+    mirrors_only=true
+    set -- - "$(mktemp -u)"
+fi
+[ $# -ge 2 ] || { say "usage: debian-package.sh PACKAGE DESTINATION SUITE…"; exit 2; }
 package=$1 destination=$2
 shift 2
-
-say() { echo "debian-package: $*" >&2; }
 
 for tool in apt-get dpkg-deb; do
     command -v "$tool" >/dev/null || { say "no $tool here: not a Debian system"; exit 1; }
@@ -64,6 +71,10 @@ take() {
 }
 
 mirrors=$(system_mirrors)
+if $mirrors_only; then
+    [ -z "$mirrors" ] || echo "$mirrors"
+    exit 0
+fi
 [ -n "$mirrors" ] || { say "the system's apt configuration names no Debian mirror"; exit 1; }
 for suite in "$@"; do
     for mirror in $mirrors; do

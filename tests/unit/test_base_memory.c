@@ -1,0 +1,145 @@
+/* test_base_memory.c: tables' memory is zeroed, counted, given back, and its failures do no harm. */
+#include "base/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <unity.h>
+
+static size_t page;
+
+void setUp(void)
+{
+    page = (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void tearDown(void)
+{
+    ta__memory_inject_failure(0, 0);
+}
+
+static void test_map_answers_zeroed_memory_that_is_counted_until_unmapped(void)
+{
+    size_t before = ta__memory_mapped();
+
+    unsigned char *memory = ta__memory_map(3 * page);
+
+    TEST_ASSERT_NOT_NULL(memory);
+    TEST_ASSERT_EQUAL_UINT64(0, (uintptr_t)memory % page);
+    TEST_ASSERT_EACH_EQUAL_HEX8(0, memory, 3 * page);
+    TEST_ASSERT_EQUAL_size_t(before + 3 * page, ta__memory_mapped());
+    memset(memory, 0xaa, 3 * page);
+    ta__memory_unmap(memory, 3 * page);
+    TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static void test_map_impossible_size_answers_null_and_keeps_errno(void)
+{
+    size_t before = ta__memory_mapped();
+    errno = 77;
+
+    TEST_ASSERT_NULL(ta__memory_map(SIZE_MAX - page));
+
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static void test_unmap_null_does_nothing(void)
+{
+    size_t before = ta__memory_mapped();
+
+    ta__memory_unmap(NULL, page);
+
+    TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static void test_resident_follows_touching_and_reset(void)
+{
+    size_t bytes = 64 * page;
+    unsigned char *memory = ta__memory_map(bytes);
+    TEST_ASSERT_NOT_NULL(memory);
+
+    TEST_ASSERT_EQUAL_size_t(0, ta__memory_resident(memory, bytes));
+    memory[0] = 1;
+    memory[10 * page] = 1;
+    size_t touched = ta__memory_resident(memory, bytes);
+    ta__memory_reset(memory, bytes);
+
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(2 * page, touched);
+    TEST_ASSERT_EQUAL_size_t(0, ta__memory_resident(memory, bytes));
+    TEST_ASSERT_EQUAL_HEX8(0, memory[0]);
+    TEST_ASSERT_EQUAL_HEX8(0, memory[10 * page]);
+    ta__memory_unmap(memory, bytes);
+}
+
+static void test_injected_failure_hits_the_nth_mapping_only(void)
+{
+    ta__memory_inject_failure(2, 0);
+
+    void *first = ta__memory_map(page);
+    void *second = ta__memory_map(page);
+    void *third = ta__memory_map(page);
+
+    TEST_ASSERT_NOT_NULL(first);
+    TEST_ASSERT_NULL(second);
+    TEST_ASSERT_NOT_NULL(third);
+    ta__memory_unmap(first, page);
+    ta__memory_unmap(third, page);
+}
+
+static void test_injected_failure_that_sticks_hits_every_later_mapping(void)
+{
+    ta__memory_inject_failure(1, 1);
+
+    TEST_ASSERT_NULL(ta__memory_map(page));
+    TEST_ASSERT_NULL(ta__memory_map(page));
+    ta__memory_inject_failure(0, 0);
+    void *after = ta__memory_map(page);
+    TEST_ASSERT_NOT_NULL(after);
+    ta__memory_unmap(after, page);
+}
+
+static void *map_and_unmap(void *unused)
+{
+    for (int i = 0; i < 500; i++) {
+        unsigned char *memory = ta__memory_map(page);
+        if (memory == NULL)
+            return "a mapping failed";
+        memory[0] = 1;
+        ta__memory_unmap(memory, page);
+    }
+    return unused;
+}
+
+static void test_mapped_count_with_many_threads_comes_back_to_where_it_was(void)
+{
+    enum { THREADS = 4 };
+    size_t before = ta__memory_mapped();
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, map_and_unmap, NULL));
+    for (int i = 0; i < THREADS; i++) {
+        void *complaint;
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], &complaint));
+        TEST_ASSERT_NULL(complaint);
+    }
+
+    TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+int main(void)
+{
+    UNITY_BEGIN();
+    RUN_TEST(test_map_answers_zeroed_memory_that_is_counted_until_unmapped);
+    RUN_TEST(test_map_impossible_size_answers_null_and_keeps_errno);
+    RUN_TEST(test_unmap_null_does_nothing);
+    RUN_TEST(test_resident_follows_touching_and_reset);
+    RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
+    RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
+    RUN_TEST(test_mapped_count_with_many_threads_comes_back_to_where_it_was);
+    return UNITY_END();
+}
