@@ -32,7 +32,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 for name in /etc/hosts /etc/apt/apt.conf; do
     [ ! -f "$name" ] || cp "$name" "$root$name"
 done
-grep -rlis 'proxy' /etc/apt/apt.conf.d | while read -r file; do cp "$file" "$root/etc/apt/apt.conf.d/"; done
+{ grep -rlis proxy /etc/apt/apt.conf.d || :; } | while read -r file; do cp "$file" "$root/etc/apt/apt.conf.d/"; done
 
 echo "== a clone of the last commit"
 rm -rf "$root/root/tracealloc" "$root/root/tracealloc.git"
