@@ -1,5 +1,5 @@
-# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, the CMake package, pkg-config files, and
-# man pages and shell completions where they exist.
+# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, the CMake package, pkg-config files,
+# and man pages and shell completions where they exist.
 include(CMakePackageConfigHelpers)
 
 get_property(products GLOBAL PROPERTY TA_PRODUCTS)
@@ -23,16 +23,16 @@ if(TARGET tracealloc_cli)
     install(TARGETS tracealloc_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" "${TA_GENERATED_INCLUDE}/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 if(products)
     install(EXPORT tracealloc-targets NAMESPACE tracealloc:: DESTINATION ${package_dir})
     configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tracealloc-config.cmake.in"
         "${PROJECT_BINARY_DIR}/tracealloc-config.cmake" INSTALL_DESTINATION ${package_dir})
-    write_basic_package_version_file("${PROJECT_BINARY_DIR}/tracealloc-config-version.cmake" COMPATIBILITY SameMinorVersion)
-    install(FILES "${PROJECT_BINARY_DIR}/tracealloc-config.cmake" "${PROJECT_BINARY_DIR}/tracealloc-config-version.cmake"
-        DESTINATION ${package_dir})
+    set(version_file "${PROJECT_BINARY_DIR}/tracealloc-config-version.cmake")
+    write_basic_package_version_file("${version_file}" COMPATIBILITY SameMinorVersion)
+    install(FILES "${PROJECT_BINARY_DIR}/tracealloc-config.cmake" "${version_file}" DESTINATION ${package_dir})
 endif()
 
 # pkg-config: tracealloc (shared), tracealloc-static (the archive, malloc included), tracealloc-analysis.

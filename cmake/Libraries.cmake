@@ -1,26 +1,60 @@
-# Libraries.cmake: the system's libraries that modules name in LIBS. Each is looked for only when a module asks for it,
-# so that the runtime can be built where the analysis' libraries are missing.
+# Libraries.cmake: the system's libraries that modules name in LIBS, each under one name. A library that is not there is
+# an error only where a module asks for it.
 #
-#   zstd     compression; the static library, which becomes part of our own ones (its names are hidden)
-#   elfutils libdw and libelf; symbols and debug information, for the analysis only
+#   zstd      compression; embedded: the archive becomes part of our libraries, its names stay inside
+#   iberty    demangling of C++ names; embedded
+#   elfutils  libdw and libelf, for symbols and debug information; a shared library that the analysis needs
+set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils)
 
-function(ta_require_library name header library package)
+# ta_find(NAME PACKAGE HEADER FILE…): NAME becomes a library made of the first FILE found.
+function(ta_find name package header)
+    set_property(GLOBAL PROPERTY TA_PACKAGE_OF_${name} ${package})
     find_path(TA_${name}_INCLUDE ${header})
-    find_library(TA_${name}_LIBRARY ${library})
+    find_library(TA_${name}_LIBRARY NAMES ${ARGN})
     mark_as_advanced(TA_${name}_INCLUDE TA_${name}_LIBRARY)
-    if(NOT TA_${name}_INCLUDE OR NOT TA_${name}_LIBRARY)
-        message(STATUS "${name} not found (${header}, ${library}): install ${package}, or let ./dev do it")
-        return()
+    if(TA_${name}_INCLUDE AND TA_${name}_LIBRARY)
+        add_library(${name} UNKNOWN IMPORTED GLOBAL)
+        set_target_properties(${name} PROPERTIES IMPORTED_LOCATION "${TA_${name}_LIBRARY}"
+            INTERFACE_INCLUDE_DIRECTORIES "${TA_${name}_INCLUDE}")
     endif()
-    add_library(${name} UNKNOWN IMPORTED GLOBAL)
-    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION "${TA_${name}_LIBRARY}"
-        INTERFACE_INCLUDE_DIRECTORIES "${TA_${name}_INCLUDE}")
 endfunction()
 
-ta_require_library(zstd zstd.h libzstd.a libzstd-dev)
-ta_require_library(elfutils_elf libelf.h elf libelf-dev)
-ta_require_library(elfutils_dw elfutils/libdwfl.h dw libdw-dev)
-if(TARGET elfutils_dw AND TARGET elfutils_elf)
+ta_find(zstd libzstd-dev zstd.h libzstd.a)
+ta_find(iberty libiberty-dev libiberty/demangle.h libiberty_pic.a libiberty.a)
+ta_find(elf libelf-dev libelf.h elf)
+ta_find(dw libdw-dev elfutils/libdwfl.h dw)
+set_property(GLOBAL PROPERTY TA_PACKAGE_OF_elfutils "libdw-dev and libelf-dev")
+if(TARGET dw AND TARGET elf)
     add_library(elfutils INTERFACE IMPORTED GLOBAL)
-    target_link_libraries(elfutils INTERFACE elfutils_dw elfutils_elf)
+    target_link_libraries(elfutils INTERFACE dw elf)
 endif()
+
+# Stops with the package's name when one of the libraries is known and not there.
+function(ta_check_libraries module)
+    get_property(known GLOBAL PROPERTY TA_KNOWN_LIBRARIES)
+    foreach(library IN LISTS ARGN)
+        if(library IN_LIST known AND NOT TARGET ${library})
+            get_property(package GLOBAL PROPERTY TA_PACKAGE_OF_${library})
+            message(FATAL_ERROR "${module} needs ${library}: install ${package}, or let ./dev do it")
+        endif()
+    endforeach()
+endfunction()
+
+# How a library of a module reaches the user of our archives: `embedded` with its paths, or `needed` with link names.
+function(ta_library_kind kind_out names_out library)
+    set(kind needed)
+    set(names)
+    if(library MATCHES "\\.a$")
+        set(kind embedded)
+        set(names ${library})
+    elseif(library STREQUAL "zstd" OR library STREQUAL "iberty")
+        set(kind embedded)
+        set(names ${TA_${library}_LIBRARY})
+    elseif(library MATCHES "^(elfutils|PkgConfig::ELFUTILS)$")
+        set(names dw elf)
+    elseif(NOT library STREQUAL "mimalloc_source" AND NOT library MATCHES "^Threads::")
+        set(names ${library})
+    endif()
+    set(${kind_out} ${kind} PARENT_SCOPE)
+    set(${names_out} ${names} PARENT_SCOPE)
+endfunction()

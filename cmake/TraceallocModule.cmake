@@ -3,7 +3,7 @@
 #   ta_add_module(NAME SOURCES file… [LIBS name…] [OPTIONS flag…] [HOT])
 #
 # makes the OBJECT library ta_NAME: position independent, hidden visibility, all warnings. LIBS names other modules (they
-# must have been added before) or any CMake library. HOT leaves out the hardening that costs instructions in every call.
+# must have been added before), a name of Libraries.cmake, or any CMake library. HOT leaves out the hardening that costs instructions in every call.
 
 # The modules that NAMEs stand on, themselves included; modules that do not exist are left out.
 function(ta_modules_closure out)
@@ -46,6 +46,7 @@ function(ta_add_module name)
     add_library(${target} OBJECT ${arg_SOURCES})
     set_property(GLOBAL PROPERTY TA_IS_MODULE_${name} ON)
     ta_split_libs(modules others ${arg_LIBS})
+    ta_check_libraries("module ${name}" ${others})
     set_target_properties(${target} PROPERTIES
         POSITION_INDEPENDENT_CODE ON
         C_VISIBILITY_PRESET hidden
@@ -54,7 +55,7 @@ function(ta_add_module name)
         TA_MODULES "${modules}"
         TA_LIBRARIES "${others}")
     target_include_directories(${target} PUBLIC
-        "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${TA_GENERATED_INCLUDE}")
+        "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     target_compile_definitions(${target} PUBLIC
         _GNU_SOURCE TRACEALLOC_TRACING=$<BOOL:${TRACEALLOC_TRACING}> TRACEALLOC_OVERRIDE=$<BOOL:${TRACEALLOC_OVERRIDE}>)
     target_compile_options(${target} PRIVATE -ftls-model=initial-exec

@@ -42,9 +42,11 @@ function(ta_add_product name)
         list(APPEND objects $<TARGET_OBJECTS:${module}>)
     endforeach()
     set(embedded)
-    if("zstd" IN_LIST libraries)
-        list(APPEND embedded "${TA_zstd_LIBRARY}")
-    endif()
+    set(needed)
+    foreach(library IN LISTS libraries)
+        ta_library_kind(kind paths ${library})
+        list(APPEND ${kind} ${paths})
+    endforeach()
     add_custom_command(OUTPUT "${whole}" "${exported}"
         COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/whole-object.sh" "${whole}" "${exported}" $<TARGET_FILE:${shared}>
             "${CMAKE_C_COMPILER}" $<IF:$<BOOL:${TA_LTO}>,lto,plain> "${CMAKE_OBJCOPY}" "${CMAKE_NM}"
@@ -60,14 +62,10 @@ function(ta_add_product name)
     # What a user of either needs.
     foreach(target IN ITEMS ${shared} ${static})
         target_include_directories(${target} INTERFACE
-            "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${TA_GENERATED_INCLUDE}>"
+            "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
             "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     endforeach()
-    foreach(library IN LISTS libraries)
-        if(library STREQUAL "elfutils")
-            target_link_libraries(${static} INTERFACE dw elf)
-        endif()
-    endforeach()
+    target_link_libraries(${static} INTERFACE ${needed})
     if(arg_RUNTIME AND TRACEALLOC_OVERRIDE)
         target_link_options(${static} INTERFACE LINKER:--undefined=malloc) # taken even where only libc calls malloc
     endif()

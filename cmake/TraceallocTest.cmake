@@ -45,7 +45,7 @@ function(ta_add_test)
     ta_modules_closure(modules ${modules})
     list(TRANSFORM modules PREPEND ta_)
     target_include_directories(${arg_NAME} PRIVATE
-        "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${TA_GENERATED_INCLUDE}")
+        "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     target_compile_definitions(${arg_NAME} PRIVATE _GNU_SOURCE)
     target_compile_options(${arg_NAME} PRIVATE ${arg_OPTIONS})
     target_link_libraries(${arg_NAME} PRIVATE ${modules} ${others} ta_warnings_test ta_sanitizers ta_lto_none Threads::Threads)

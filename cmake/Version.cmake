@@ -1,3 +1,14 @@
-# Version.cmake: the version lives in project(); this hands it to C and C++ as <tracealloc/version.h>.
-set(TA_GENERATED_INCLUDE "${PROJECT_BINARY_DIR}/include")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/version.h.in" "${TA_GENERATED_INCLUDE}/tracealloc/version.h" @ONLY)
+# Version.cmake: the version is stated once, in the public header, and read from there: sets TA_VERSION.
+set(header "${CMAKE_CURRENT_LIST_DIR}/../include/tracealloc.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+set(parts)
+foreach(part IN ITEMS MAJOR MINOR PATCH)
+    file(STRINGS "${header}" line REGEX "^#define +TRACEALLOC_VERSION_${part} +[0-9]+$")
+    string(REGEX MATCH "[0-9]+$" number "${line}")
+    list(APPEND parts "${number}")
+endforeach()
+list(JOIN parts "." TA_VERSION)
+file(STRINGS "${header}" line REGEX "^#define +TRACEALLOC_VERSION +\"${TA_VERSION}\"$")
+if(NOT TA_VERSION MATCHES "^[0-9]+\\.[0-9]+\\.[0-9]+$" OR NOT line)
+    message(FATAL_ERROR "include/tracealloc.h: TRACEALLOC_VERSION and its parts do not agree (read: '${TA_VERSION}')")
+endif()

@@ -1,0 +1,96 @@
+#!/bin/bash
+# test_install.sh: what is installed can be used: found by CMake and by pkg-config after being moved elsewhere, exporting
+# the public names and no others, needing nothing but libc, hardened.
+#
+#   test_install.sh BUILD-FOLDER override|plain      plain: a build in which malloc is not replaced
+set -uo pipefail
+build=$1 kind=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+mv "$work/first" "$work/tree"
+lib=$(dirname "$(find "$work/tree" -name libtracealloc.so)")
+[ -e "$lib/libtracealloc.so" ] || { echo "no libtracealloc.so was installed"; exit 1; }
+
+# Names: ta_… and, where malloc is replaced, the C and C++ allocation functions.
+allowed='ta_[a-z0-9][a-z0-9_]*'
+if [ "$kind" = override ]; then
+    allowed="$allowed|malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign"
+    allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim|malloc_stats"
+    allowed="$allowed|malloc_info|malloc_info_free|_Z(n|d)[aw].*"
+fi
+exported() { nm "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
+exported -D "$lib/libtracealloc.so" >"$work/shared"
+exported "$lib/libtracealloc.a" >"$work/static"
+[ -s "$work/shared" ] || fail "libtracealloc.so exports nothing"
+for file in shared static; do
+    stray=$(grep -vxE "$allowed" "$work/$file" | grep -vE '^ta__' || :)
+    inner=$(grep -E '^ta__' "$work/$file" || :)
+    [ -z "$stray$inner" ] || fail "names that should have stayed inside ($file): $stray $inner"
+done
+cmp -s "$work/shared" "$work/static" || fail "the archive and the shared library differ: $(diff "$work/shared" "$work/static")"
+
+# What it needs, and how it is loaded.
+needed=$(readelf -d "$lib/libtracealloc.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE 'libc\.so\.6|ld-linux-x86-64\.so\.2|ld-linux-aarch64\.so\.1' || :)
+[ -z "$needed" ] || fail "libtracealloc.so needs more than libc: $needed"
+readelf -d "$lib/libtracealloc.so" | grep 'FLAGS_1.*NODELETE' >/dev/null || fail "libtracealloc.so could be unloaded"
+for file in "$lib"/libtracealloc*.so "$work"/tree/bin/*; do
+    [ -e "$file" ] || continue
+    readelf -d "$file" | grep -E 'BIND_NOW|FLAGS_1.*NOW' >/dev/null || fail "$file binds late"
+    readelf -lW "$file" | grep GNU_RELRO >/dev/null || fail "$file is not RELRO"
+    readelf -lW "$file" | grep 'GNU_STACK.*RW ' >/dev/null || fail "$file wants an executable stack"
+done
+
+# A user's program, built in every way that is offered.
+mkdir "$work/user"
+cat >"$work/user/main.c" <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <tracealloc.h>
+int main(void)
+{
+    char *text = strdup(TRACEALLOC_VERSION);
+    void *block = ta_malloc(100);
+    int good = text != NULL && block != NULL && strcmp(text, ta_version()) == 0;
+    ta_free(block);
+    puts(good ? "works" : "differs");
+    return !good;
+}
+C
+cat >"$work/user/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(tracealloc 0.1 REQUIRED)
+add_executable(shared main.c)
+target_link_libraries(shared PRIVATE tracealloc::tracealloc)
+add_executable(static main.c)
+target_link_libraries(static PRIVATE tracealloc::static)
+CMAKE
+works() { # title program
+    said=$(LD_LIBRARY_PATH=$lib "$2" 2>&1)
+    [ "$said" = works ] || fail "$1: $said"
+    [ "$kind" = plain ] || [ "$1" = "${1#*static}" ] || nm "$2" | grep ' T malloc$' >/dev/null || fail "$1: malloc is not ours"
+}
+if cmake -S "$work/user" -B "$work/user/b" -DCMAKE_PREFIX_PATH="$work/tree" >"$work/log" 2>&1 &&
+    cmake --build "$work/user/b" >>"$work/log" 2>&1; then
+    works 'find_package, shared' "$work/user/b/shared"
+    works 'find_package, static' "$work/user/b/static"
+else
+    cat "$work/log"
+    fail "a user's CMake project does not build"
+fi
+export PKG_CONFIG_PATH=$lib/pkgconfig
+for package in tracealloc tracealloc-static; do
+    # shellcheck disable=SC2046 # flags are words
+    if cc "$work/user/main.c" -o "$work/$package" $(pkg-config --cflags --libs $package) 2>"$work/log"; then
+        works "pkg-config $package" "$work/$package"
+    else
+        cat "$work/log"
+        fail "pkg-config $package does not build"
+    fi
+done
+[ "$failures" -eq 0 ] && echo "$(wc -l <"$work/shared") public names; every way to link works"
+exit $((failures > 0))
