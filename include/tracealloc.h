@@ -25,13 +25,13 @@ extern "C" {
 #define TA_API __attribute__((visibility("default")))
 #endif
 
-/* ---- tracing on and off --------------------------------------------------------------------------------------- */
+/* ---- tracing on and off ------------------------------------------------------------------------------------------ */
 
 #define TA_NFRAME_MAX 65535
 
 /* Begins to record every allocation with its `nframe` most recent frames (1 … 65535).
- * 0 on success, also when tracing already (then nothing changes); -1 with errno EINVAL when nframe is out of range, with
- * errno ENOMEM when the tables cannot be had. The text of the last error of this thread: ta_error_text. */
+ * 0 on success, also when tracing already (then nothing changes); -1 with errno EINVAL when nframe is out of range,
+ * with errno ENOMEM when the tables cannot be had. The text of the last error of this thread: ta_error_text. */
 TA_API int ta_start(int nframe);
 /* Stops, forgets every trace, keeps the limit. Blocks stay valid. */
 TA_API void ta_stop(void);
@@ -51,16 +51,16 @@ TA_API size_t ta_get_tracer_memory(void);
 /* What the last failed call of this thread wants to say; never NULL. */
 TA_API const char *ta_error_text(void);
 
-/* ---- looking up one block --------------------------------------------------------------------------------------- */
+/* ---- looking up one block ---------------------------------------------------------------------------------------- */
 
 /* The stack that allocated the block: `frames` receives at most `max` return addresses, most recent first.
  * Returns the number of frames stored in the trace (it may exceed max), 0 when the pointer is not a traced block.
- * *total, unless NULL, receives the depth of the whole stack. `block` is what malloc returned, not an interior address. */
+ * *total, unless NULL, receives the depth of the whole stack. `block` is what malloc returned, not an inner address. */
 TA_API size_t ta_get_object_traceback(const void *block, void **frames, size_t max, size_t *total);
 /* The same for any domain, also for what ta_track recorded there. */
 TA_API size_t ta_get_traceback(uint32_t domain, uintptr_t address, void **frames, size_t max, size_t *total);
 
-/* ---- memory that tracealloc did not allocate ---------------------------------------------------------------------- */
+/* ---- memory that tracealloc did not allocate --------------------------------------------------------------------- */
 
 /* Records `size` bytes at `address` (any value) in `domain`, with the caller's stack; a known (domain, address) is
  * replaced. 0; -1 no memory for the record; -2 not tracing. */
@@ -68,7 +68,7 @@ TA_API int ta_track(uint32_t domain, uintptr_t address, size_t size);
 /* 0, whether it was known or not; -2 not tracing. */
 TA_API int ta_untrack(uint32_t domain, uintptr_t address);
 
-/* ---- health ------------------------------------------------------------------------------------------------------- */
+/* ---- health ------------------------------------------------------------------------------------------------------ */
 
 struct ta_health {
     uint64_t lost;            /* allocations that could not be traced: no memory for tables */
@@ -84,7 +84,7 @@ struct ta_health {
 /* Fills the first `size` bytes of *health (pass sizeof *health), so that old callers meet newer libraries. */
 TA_API void ta_get_health(struct ta_health *health, size_t size);
 
-/* ---- the allocator under its own names ------------------------------------------------------------------------------ */
+/* ---- the allocator under its own names --------------------------------------------------------------------------- */
 
 /* The same functions as malloc, free …: for builds that do not replace them, and for tests. */
 TA_API void *ta_malloc(size_t size) __attribute__((malloc, alloc_size(1), warn_unused_result));

@@ -45,7 +45,7 @@ struct ta__view_symbol_range {
     uint32_t count;
 };
 struct ta__view_symbol {
-    uint32_t file;     /* string; for frames without line information the path of the module, line 0 */
+    uint32_t file; /* string; for frames without line information the path of the module, line 0 */
     uint32_t line;
     uint32_t function; /* demangled name, string; 0 = unknown */
     uint32_t raw_name; /* as in the symbol table */
