@@ -1,4 +1,5 @@
-# Fetch.cmake: source trees that are fetched at set-up, kept in TRACEALLOC_DEPS_DIR, and verified each time they are used.
+# Fetch.cmake: source trees that are fetched at set-up, kept in TRACEALLOC_DEPS_DIR, and verified each time they are
+# used.
 set(TA_FETCH_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
 # Sets `out` to a sentence when a file of the list is missing below `dir` or differs, to "" when all is well.
@@ -34,8 +35,8 @@ function(ta_copy_listed from to list)
 endfunction()
 
 # ta_fetch(NAME n VERSION v [URL url] PACKAGE p SUITES s… PACKAGE_PATH path): leaves a verified tree in
-# TRACEALLOC_DEPS_DIR/n-v. The archive behind URL comes first and may take a few seconds to answer; then Debian's package.
-# Both are held to the same list, cmake/n-v.sha256: where the bytes come from does not matter.
+# TRACEALLOC_DEPS_DIR/n-v. The archive behind URL comes first and may take a few seconds to answer; then Debian's
+# package. Both are held to the same list, cmake/n-v.sha256: where the bytes come from does not matter.
 function(ta_fetch)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VERSION;URL;PACKAGE;PACKAGE_PATH" "SUITES")
     set(list "${TA_FETCH_DIR}/${arg_NAME}-${arg_VERSION}.sha256")

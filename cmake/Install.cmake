@@ -1,5 +1,5 @@
-# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, the CMake package, pkg-config files,
-# and man pages and shell completions where they exist.
+# Install.cmake: what `cmake --install` lays down: libraries, headers, the program, the CMake package, pkg-config
+# files, and man pages and shell completions where they exist.
 include(CMakePackageConfigHelpers)
 
 get_property(products GLOBAL PROPERTY TA_PRODUCTS)

@@ -1,5 +1,5 @@
-# Libraries.cmake: the system's libraries that modules name in LIBS, each under one name. A library that is not there is
-# an error only where a module asks for it.
+# Libraries.cmake: the system's libraries that modules name in LIBS, each under one name. A library that is not there
+# is an error only where a module asks for it.
 #
 #   zstd      compression; embedded: the archive becomes part of our libraries, its names stay inside
 #   iberty    demangling of C++ names; embedded

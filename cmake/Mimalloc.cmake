@@ -16,8 +16,8 @@ else()
         URL "https://github.com/microsoft/mimalloc/archive/refs/tags/v${TA_MIMALLOC_VERSION}.tar.gz"
         PACKAGE emscripten SUITES forky sid PACKAGE_PATH usr/share/emscripten/system/lib/mimalloc)
     set(TA_MIMALLOC_DIR "${TRACEALLOC_DEPS_DIR}/mimalloc-${TA_MIMALLOC_VERSION}")
-    # alloc.c includes this one. Without MI_MALLOC_OVERRIDE it holds nothing, and it is the one file in which Debian's copy
-    # departs from the release; so neither copy is used.
+    # alloc.c includes this one. Without MI_MALLOC_OVERRIDE it holds nothing, and it is the one file in which Debian's
+    # copy departs from the release; so neither copy is used.
     file(CONFIGURE OUTPUT "${TA_MIMALLOC_DIR}/src/alloc-override.c" CONTENT
         "/* Left empty on purpose: tracealloc defines malloc and its relatives itself. */\n")
 endif()

@@ -35,7 +35,8 @@ if(TRACEALLOC_SANITIZE)
     target_link_options(ta_sanitizers INTERFACE -fsanitize=${TRACEALLOC_SANITIZE})
 endif()
 
-# Hardening. Hot modules (alloc, trace) go without the checks that cost instructions in every call; links are always hard.
+# Hardening. Hot modules (alloc, trace) go without the checks that cost instructions in every call; links are always
+# hard.
 set(ta_optimised $<CONFIG:Release,RelWithDebInfo,MinSizeRel>)
 add_library(ta_hardening INTERFACE)
 target_compile_options(ta_hardening INTERFACE -fstack-protector-strong -fstack-clash-protection
@@ -48,7 +49,7 @@ target_link_options(ta_hardening_link INTERFACE LINKER:-z,relro,-z,now,-z,noexec
 
 # LTO: fat objects, so that the products are optimised as a whole while tests link the machine code at once.
 set(TA_LTO OFF)
-if(TRACEALLOC_LTO AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRACEALLOC_SANITIZE)
+if(TRACEALLOC_LTO AND TA_PLAIN_BUILD AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set(TA_LTO ON)
 endif()
 add_library(ta_lto_compile INTERFACE)

@@ -2,8 +2,9 @@
 #
 #   ta_add_module(NAME SOURCES file… [LIBS name…] [OPTIONS flag…] [HOT])
 #
-# makes the OBJECT library ta_NAME: position independent, hidden visibility, all warnings. LIBS names other modules (they
-# must have been added before), a name of Libraries.cmake, or any CMake library. HOT leaves out the hardening that costs instructions in every call.
+# makes the OBJECT library ta_NAME: position independent, hidden visibility, all warnings. LIBS names other modules
+# (they must have been added before), a name of Libraries.cmake, or any CMake library. HOT leaves out the hardening
+# that costs instructions in every call.
 
 # The modules that NAMEs stand on, themselves included; modules that do not exist are left out.
 function(ta_modules_closure out)

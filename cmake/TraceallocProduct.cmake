@@ -1,9 +1,9 @@
 # TraceallocProduct.cmake: the libraries and the program that are made of modules.
 #
 #   ta_add_product(NAME [RUNTIME] MODULES module…)
-#       libNAME.so (target NAME_shared) and libNAME.a (target NAME_static, '-' becomes '_'). Both offer the same names and
-#       no others: the archive is one object whose inner names have been made local, so that neither mimalloc nor zstd
-#       nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded.
+#       libNAME.so (target NAME_shared) and libNAME.a (target NAME_static, '-' becomes '_'). Both offer the same names
+#       and no others: the archive is one object whose inner names have been made local, so that neither mimalloc nor
+#       zstd nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded.
 #   ta_add_cli(NAME MODULES module… USES product)
 #       the program, linked with the product's archive: it gets what every user gets.
 
@@ -34,7 +34,8 @@ function(ta_add_product name)
     set_target_properties(${shared} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
         SOVERSION ${PROJECT_VERSION_MAJOR} C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
 
-    # The archive: all objects and embedded archives linked into one, which keeps global only what the shared one exports.
+    # The archive: all objects and embedded archives linked into one, which keeps global only what the shared one
+    # exports.
     set(whole "${PROJECT_BINARY_DIR}/${name}-whole.o")
     set(exported "${PROJECT_BINARY_DIR}/${name}-exported.txt")
     set(objects)

@@ -2,7 +2,8 @@
 #
 #   ta_add_test(NAME name LABEL label… SOURCES file… [LIBS name…] [ENV VAR=value…] [ARGS arg…] [OPTIONS flag…]
 #               [TIMEOUT seconds] [NO_UNITY])
-#       an executable with Unity, linked with the modules in LIBS and all they stand on: hidden names are within reach.
+#       an executable with Unity, linked with the modules in LIBS and all they stand on: hidden names are within
+#       reach.
 #   ta_add_script_test(NAME name LABEL label… COMMAND command… [ENV VAR=value…] [TIMEOUT seconds] [NEEDS target…])
 #       a command; it is skipped, not failed, when it ends with 77 (something it needs is not on this machine).
 #
@@ -48,7 +49,8 @@ function(ta_add_test)
         "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     target_compile_definitions(${arg_NAME} PRIVATE _GNU_SOURCE)
     target_compile_options(${arg_NAME} PRIVATE ${arg_OPTIONS})
-    target_link_libraries(${arg_NAME} PRIVATE ${modules} ${others} ta_warnings_test ta_sanitizers ta_lto_none Threads::Threads)
+    target_link_libraries(${arg_NAME} PRIVATE ${modules} ${others}
+        ta_warnings_test ta_sanitizers ta_lto_none Threads::Threads)
     if(NOT arg_NO_UNITY)
         target_link_libraries(${arg_NAME} PRIVATE unity)
     endif()
@@ -63,7 +65,8 @@ endfunction()
 function(ta_add_script_test)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "LABEL;COMMAND;ENV;NEEDS")
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
-        message(FATAL_ERROR "ta_add_script_test(${arg_NAME}): needs NAME and COMMAND and knows no '${arg_UNPARSED_ARGUMENTS}'")
+        message(FATAL_ERROR "ta_add_script_test(${arg_NAME}): needs NAME and COMMAND and knows no"
+            " '${arg_UNPARSED_ARGUMENTS}'")
     endif()
     add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     ta_register_test(${arg_NAME} "${arg_LABEL}" "${arg_TIMEOUT}" "${arg_ENV}")

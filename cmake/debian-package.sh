@@ -4,9 +4,10 @@
 #   debian-package.sh PACKAGE DESTINATION SUITE…
 #   debian-package.sh --mirrors                    prints the mirrors that it would use
 #
-# The mirror is the one that the system's own apt configuration names; everything else (sources, lists, cache, state) is
-# private and lives in DESTINATION.apt for the time of the call. apt checks the archive's signature with Debian's own
-# keyring, then the index by the signed hash, then the package by the index. The suites are tried in order. Needs no root.
+# The mirror is the one that the system's own apt configuration names; everything else (sources, lists, cache, state)
+# is private and lives in DESTINATION.apt for the time of the call. apt checks the archive's signature with Debian's
+# own keyring, then the index by the signed hash, then the package by the index. The suites are tried in order. Needs
+# no root.
 set -eu
 
 say() { echo "debian-package: $*" >&2; }
@@ -47,13 +48,14 @@ system_mirrors() {
         cut -d' ' -f2- | awk '!seen[$0]++'
 }
 
-# A mirror that stands still (an archive of a date) is good enough: the caller holds every file to a recorded hash, so an
-# index that is past its date cannot slip in anything old. The signature is checked all the same.
+# A mirror that stands still (an archive of a date) is good enough: the caller holds every file to a recorded hash, so
+# an index that is past its date cannot slip in anything old. The signature is checked all the same.
 private_apt() {
     set -- -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts="$work/none" \
         -o Dir::Etc::preferences="$work/none" -o Dir::Etc::preferencesparts="$work/none" \
-        -o Dir::State="$work/state" -o Dir::State::status="$work/status" -o Dir::Cache="$work/cache" -o Dir::Log="$work/log" \
-        -o Acquire::Languages=none -o Acquire::Check-Valid-Until=false -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 \
+        -o Dir::State="$work/state" -o Dir::State::status="$work/status" -o Dir::Cache="$work/cache" \
+        -o Dir::Log="$work/log" -o Acquire::Languages=none -o Acquire::Check-Valid-Until=false \
+        -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 \
         -o APT::Update::Error-Mode=any -o APT::Update::Post-Invoke= -o APT::Update::Post-Invoke-Success= \
         -o APT::Sandbox::User="$(id -un)" -o Dpkg::Use-Pty=0 -q "$@"
     apt-get "$@"

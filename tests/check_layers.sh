@@ -3,8 +3,8 @@
 #
 #   check_layers.sh [ROOT]     prints every include that breaks the law; exit 1 when there is one
 #
-# Written from the root, an include names its module, so the law can be read from the text. A folder that does not exist
-# is no breach. Macros as include names are refused: they would hide what is included.
+# Written from the root, an include names its module, so the law can be read from the text. A folder that does not
+# exist is no breach. Macros as include names are refused: they would hide what is included.
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 1
 broken=0

@@ -1,18 +1,20 @@
 #!/bin/bash
-# prove.sh: the two-command promise, kept in a Debian that has nothing but git: a debootstrap chroot, a clone, ./dev test.
+# prove.sh: the two-command promise, kept in a Debian that has nothing but git: a debootstrap chroot, a clone, ./dev
+# test.
 #
-#   prove.sh SUITE [FOLDER]      SUITE: bookworm or trixie; FOLDER: where the chroot is made (default: build/chroot-SUITE)
+#   prove.sh SUITE [FOLDER]      SUITE: bookworm or trixie; FOLDER: where the chroot is made (default:
+#   build/chroot-SUITE)
 #
-# Needs root (chroot, mount) and debootstrap. The mirror comes from the system's own apt configuration. What is cloned is
-# the last commit, not the working tree. An existing chroot is used again with the packages it has by then; remove FOLDER
-# for a proof from nothing. Exit status and last line are those of ./dev test in there.
+# Needs root (chroot, mount) and debootstrap. The mirror comes from the system's own apt configuration. What is cloned
+# is the last commit, not the working tree. An existing chroot is used again with the packages it has by then; remove
+# FOLDER for a proof from nothing. Exit status and last line are those of ./dev test in there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 suite=${1:?usage: prove.sh SUITE [FOLDER]}
 root=${2:-$here/build/chroot-$suite}
 
 [ "$(id -u)" -eq 0 ] || { echo "prove.sh: must be root to make a chroot" >&2; exit 77; }
-command -v debootstrap >/dev/null || { echo "prove.sh: no debootstrap here (apt-get install debootstrap)" >&2; exit 77; }
+command -v debootstrap >/dev/null || { echo "prove.sh: no debootstrap here" >&2; exit 77; }
 mirror=$(sh "$here/cmake/debian-package.sh" --mirrors | head -n 1)
 [ -n "$mirror" ] || { echo "prove.sh: the system's apt configuration names no Debian mirror" >&2; exit 77; }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_system_mirror.sh: the private package download finds the mirror in either form of apt's configuration, refuses what
-# it cannot verify, and leaves the system's apt alone. No network is needed: the mirror is a folder.
+# test_system_mirror.sh: the private package download finds the mirror in either form of apt's configuration, refuses
+# what it cannot verify, and leaves the system's apt alone. No network is needed: the mirror is a folder.
 set -u
 script=$(cd "$(dirname "$0")/../.." && pwd)/cmake/debian-package.sh
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || exit 77
@@ -29,10 +29,13 @@ names() {
 }
 
 names one.list "deb http://one.invalid/debian $codename main" 'http://one.invalid/debian'
-names options.list "deb [arch=amd64 trusted=yes] http://two.invalid/debian/ $codename main contrib" 'http://two.invalid/debian'
-names three.sources "Types: deb\nURIs: http://three.invalid/debian\nSuites: $codename $codename-updates\nComponents: main" \
+names options.list "deb [arch=amd64 trusted=yes] http://two.invalid/debian/ $codename main contrib" \
+    'http://two.invalid/debian'
+deb822="Types: deb\nComponents: main\nURIs: http:"
+names three.sources "$deb822//three.invalid/debian\nSuites: $codename $codename-updates" \
     'http://three.invalid/debian'
-names security.sources "Types: deb\nURIs: http://four.invalid/debian-security\nSuites: $codename-security\nComponents: main\n\nTypes: deb\nURIs: http://four.invalid/debian\nSuites: $codename\nComponents: main" \
+security="$deb822//four.invalid/debian-security\nSuites: $codename-security"
+names security.sources "$security\n\n$deb822//four.invalid/debian\nSuites: $codename" \
     'http://four.invalid/debian'
 names order.list "deb http://other.invalid/tools stable main\ndeb http://five.invalid/debian $codename main" \
     'http://five.invalid/debian
@@ -41,7 +44,8 @@ names off.list "# deb http://off.invalid/debian $codename main" ''
 
 # An unsigned archive is refused.
 printf 'deb file:%s/mirror %s main\n' "$work" "$codename" >"$work/sources/off.list"
-printf 'Origin: Debian\nSuite: forky\nCodename: forky\nComponents: main\nArchitectures: amd64\n' >"$work/mirror/dists/forky/Release"
+printf 'Origin: Debian\nSuite: forky\nCodename: forky\nComponents: main\nArchitectures: amd64\n' \
+    >"$work/mirror/dists/forky/Release"
 if said=$(APT_CONFIG=$work/apt.conf sh "$script" emscripten "$work/out" forky 2>&1); then
     echo "an unsigned archive was taken"
     failures=$((failures + 1))
