@@ -1,0 +1,134 @@
+/* objects.c: see objects.h. */
+#define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
+#include "trace/objects.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+
+#include "base/atomics.h"
+#include "base/memory.h"
+
+enum { LIST_CAPACITY = 4096 };
+
+/* The list for old libraries: rewritten in place by one writer at a time; readers retry when `version` was odd or
+ * moved while they read. */
+static struct {
+    struct ta__object *objects;
+    uint32_t count;
+    uint32_t version;
+    uint32_t being_written;
+    int forced;
+} list;
+
+void ta__objects_use_list(int on)
+{
+    list.forced = on;
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+
+static int has_find_object(void)
+{
+    return _dl_find_object != NULL && !list.forced;
+}
+
+static int find_in_loader(uintptr_t address, struct ta__object *object)
+{
+    struct dl_find_object found;
+    if (_dl_find_object((void *)address, &found) != 0)
+        return 0;
+    object->start = (uintptr_t)found.dlfo_map_start;
+    object->end = (uintptr_t)found.dlfo_map_end;
+    object->bias = found.dlfo_link_map->l_addr;
+    object->eh_frame_hdr = found.dlfo_eh_frame;
+    object->link_map = found.dlfo_link_map;
+    object->name = found.dlfo_link_map->l_name != NULL ? found.dlfo_link_map->l_name : "";
+    return 1;
+}
+#else
+static int has_find_object(void)
+{
+    return 0;
+}
+
+static int find_in_loader(uintptr_t address, struct ta__object *object)
+{
+    (void)address;
+    (void)object;
+    return 0;
+}
+#endif
+
+static int find_in_list(uintptr_t address, struct ta__object *object)
+{
+    enum { ATTEMPTS = 1000 };
+    if (ta__load_acquire(&list.objects) == NULL)
+        return 0;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        uint32_t version = ta__load_acquire(&list.version);
+        if ((version & 1) == 0) {
+            int found = 0;
+            uint32_t count = ta__load_relaxed(&list.count);
+            for (uint32_t at = 0; at < count && !found; at++) {
+                *object = list.objects[at];
+                found = address >= object->start && address < object->end;
+            }
+            __atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence behind the first change of version */
+            if (ta__load_relaxed(&list.version) == version)
+                return found;
+        }
+        ta__cpu_pause();
+    }
+    return 0;
+}
+
+int ta__object_find(uintptr_t address, struct ta__object *object)
+{
+    return has_find_object() ? find_in_loader(address, object) : find_in_list(address, object);
+}
+
+static int add_to_list(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    uint32_t *count = context;
+    if (*count == LIST_CAPACITY)
+        return 1;
+    struct ta__object object = {.bias = info->dlpi_addr, .link_map = info->dlpi_name, .name = info->dlpi_name};
+    uintptr_t low = UINTPTR_MAX, high = 0;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD) {
+            if (segment->p_vaddr < low)
+                low = segment->p_vaddr;
+            if (segment->p_vaddr + segment->p_memsz > high)
+                high = segment->p_vaddr + segment->p_memsz;
+        } else if (segment->p_type == PT_GNU_EH_FRAME) {
+            object.eh_frame_hdr = (const void *)(info->dlpi_addr + segment->p_vaddr);
+        }
+    }
+    if (low >= high)
+        return 0;
+    object.start = info->dlpi_addr + (low & ~(uintptr_t)4095);
+    object.end = info->dlpi_addr + high;
+    list.objects[(*count)++] = object;
+    return 0;
+}
+
+void ta__objects_refresh(void)
+{
+    if (has_find_object() || ta__exchange_acq_rel(&list.being_written, 1) != 0)
+        return;
+    if (list.objects == NULL)
+        ta__store_release(&list.objects, (struct ta__object *)ta__memory_map(LIST_CAPACITY * sizeof *list.objects));
+    if (list.objects != NULL) {
+        ta__store_relaxed(&list.version, list.version + 1);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        uint32_t count = 0;
+        dl_iterate_phdr(add_to_list, &count);
+        ta__store_relaxed(&list.count, count);
+        ta__store_release(&list.version, list.version + 1);
+    }
+    ta__store_release(&list.being_written, 0);
+}

@@ -1,0 +1,70 @@
+/* rules.h: the rule of an address, from a cache that is hit at every step of every walk.
+ *
+ * Two entries per set, chosen by the low 16 bits of the address: neighbouring call sites never meet, and two distant
+ * hot ones that do meet both stay. An entry stores rule and address ^ rule ^ tag, so that a reader needs no lock: a
+ * half written entry matches nothing. The tag carries the generation of the loaded modules in bits that user addresses
+ * do not have or that a set has in common; entries of an older generation therefore never match again, even if a slow
+ * thread stores one late. Empty entries never match either, because bit 63 of the tag is set.
+ *
+ * (What remains: two threads writing different rules into one entry in the same instant could answer for a third
+ * address that equals one of the two in its low 32 bits and differs above exactly as the saved-fp slots of the rules
+ * do. Objects that far apart with such addresses, at that instant: accepted.)
+ *
+ * Only return addresses are cached. The table is static, zero and touched page by page: 2 MiB at most, nothing to fail.
+ */
+#ifndef TA_TRACE_RULES_H
+#define TA_TRACE_RULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomics.h"
+#include "base/attributes.h"
+#include "trace/rule.h"
+
+#define TA__RULE_SET_BITS 16
+
+struct ta__rule_entry {
+    uint64_t key; /* address ^ rule ^ tag */
+    uint64_t rule;
+};
+
+struct ta__rule_set {
+    struct ta__rule_entry way[2];
+};
+
+struct ta__rule_cache {
+    _Alignas(TA_CACHE_LINE) uint64_t tag; /* any thread reads; written when the generation changes */
+    _Alignas(TA_CACHE_LINE) struct ta__rule_set sets[1u << TA__RULE_SET_BITS];
+};
+
+extern struct ta__rule_cache ta__rules;
+
+/* Neither entry is this address's: ask the tables and remember. */
+TA_COLD uint64_t ta__rule_missed(uintptr_t return_address);
+
+/* The rule of a return address: 8 instructions when the first entry is it. */
+TA_INLINE uint64_t ta__rule(uintptr_t return_address)
+{
+    const struct ta__rule_set *set = &ta__rules.sets[return_address & ((1u << TA__RULE_SET_BITS) - 1)];
+    uint64_t tag = ta__load_relaxed(&ta__rules.tag);
+    uint64_t rule = ta__load_relaxed(&set->way[0].rule);
+    if (TA_LIKELY((ta__load_relaxed(&set->way[0].key) ^ rule ^ tag) == return_address))
+        return rule;
+    rule = ta__load_relaxed(&set->way[1].rule);
+    if (TA_LIKELY((ta__load_relaxed(&set->way[1].key) ^ rule ^ tag) == return_address))
+        return rule;
+    return ta__rule_missed(return_address);
+}
+
+/* The rule at an address where a signal arrived. Not cached: the same address may also be returned to, and then has
+ * another rule. */
+TA_COLD uint64_t ta__rule_interrupted(uintptr_t ip);
+
+/* Every cached rule is void from now on: the tag moves to the next generation. Called by modules.c. */
+void ta__rules_forget(void);
+
+/* Bytes of the cache that are resident. */
+size_t ta__rules_resident(void);
+
+#endif
