@@ -45,13 +45,13 @@ struct ta__module {
 };
 
 /* Changes whenever a module is gone. Compare for equality only. */
-extern uint64_t ta__modules_generation;
+extern uint64_t ta__modules_generation __attribute__((visibility("hidden")));
 
 /* Where ld.so is mapped; size 0 until it has been seen. */
 extern struct ta__loader_range {
     uintptr_t start;
     uintptr_t size;
-} ta__loader_range;
+} ta__loader_range __attribute__((visibility("hidden")));
 
 /* Is this the address of code in ld.so? For paths that look up no rule (rules carry it as a bit). */
 TA_INLINE int ta__modules_is_loader(uintptr_t ip)

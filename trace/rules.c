@@ -18,7 +18,8 @@
 #define TAG_HIGH_BITS  6
 #define TAG_HIGH_SHIFT 57
 
-struct ta__rule_cache ta__rules = {.tag = TAG_LIVE};
+_Alignas(TA_CACHE_LINE) struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS];
+struct ta__rule_tag ta__rules_tag = {.word = TAG_LIVE};
 
 static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, int *may_store)
 {
@@ -50,13 +51,13 @@ uint64_t ta__rule_missed(uintptr_t return_address)
 {
     /* acquire: read before the modules are asked; pairs with the release in ta__rules_forget. A rule that was computed
      * across a change is stored under the old tag, where nobody finds it. */
-    uint64_t tag = ta__load_acquire(&ta__rules.tag);
+    uint64_t tag = ta__load_acquire(&ta__rules_tag.word);
     int may_store;
     uint64_t rule = compute(return_address, TA__CFI_RETURN_ADDRESS, &may_store);
     if (!may_store || return_address >> TAG_HIGH_SHIFT != 0)
         return rule;
 
-    struct ta__rule_set *set = &ta__rules.sets[return_address & SET_MASK];
+    struct ta__rule_set *set = &ta__rule_sets[return_address & SET_MASK];
     if (is_used(&set->way[0], tag, return_address & SET_MASK))
         store(&set->way[1], ta__load_relaxed(&set->way[0].key), ta__load_relaxed(&set->way[0].rule));
     store(&set->way[0], return_address ^ rule ^ tag, rule);
@@ -78,19 +79,19 @@ static uint64_t tag_after(uint64_t tag)
 
 void ta__rules_forget(void)
 {
-    uint64_t tag = ta__load_relaxed(&ta__rules.tag);
+    uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
     uint64_t next;
     do {
         next = tag_after(tag);
         if (next == TAG_LIVE) /* the numbers begin anew: nothing of the first round may be left */
-            memset(ta__rules.sets, 0, sizeof ta__rules.sets);
-    } while (!ta__cas_acq_rel(&ta__rules.tag, &tag, next));
+            memset(ta__rule_sets, 0, sizeof ta__rule_sets);
+    } while (!ta__cas_acq_rel(&ta__rules_tag.word, &tag, next));
 }
 
 size_t ta__rules_resident(void)
 {
     uintptr_t page = 4096;
-    uintptr_t begin = (uintptr_t)&ta__rules & ~(page - 1);
-    uintptr_t end = ((uintptr_t)&ta__rules + sizeof ta__rules + page - 1) & ~(page - 1);
+    uintptr_t begin = (uintptr_t)&ta__rule_sets & ~(page - 1);
+    uintptr_t end = ((uintptr_t)&ta__rule_sets + sizeof ta__rule_sets + page - 1) & ~(page - 1);
     return ta__memory_resident((const void *)begin, end - begin);
 }

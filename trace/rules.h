@@ -33,26 +33,28 @@ struct ta__rule_set {
     struct ta__rule_entry way[2];
 };
 
-struct ta__rule_cache {
-    _Alignas(TA_CACHE_LINE) uint64_t tag; /* any thread reads; written when the generation changes */
-    _Alignas(TA_CACHE_LINE) struct ta__rule_set sets[1u << TA__RULE_SET_BITS];
-};
+extern struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS] __attribute__((visibility("hidden")));
 
-extern struct ta__rule_cache ta__rules;
+/* Any thread reads, at every step; written when the generation changes. */
+struct ta__rule_tag {
+    _Alignas(TA_CACHE_LINE) uint64_t word; /* alone in its line: nobody's writes disturb the readers */
+};
+extern struct ta__rule_tag ta__rules_tag __attribute__((visibility("hidden")));
 
 /* Neither entry is this address's: ask the tables and remember. */
 TA_COLD uint64_t ta__rule_missed(uintptr_t return_address);
 
-/* The rule of a return address: 8 instructions when the first entry is it. */
+/* The rule of a return address: 8 instructions when the first entry is it, beside the table's own address, which a
+ * loop keeps in a register. */
 TA_INLINE uint64_t ta__rule(uintptr_t return_address)
 {
-    const struct ta__rule_set *set = &ta__rules.sets[return_address & ((1u << TA__RULE_SET_BITS) - 1)];
-    uint64_t tag = ta__load_relaxed(&ta__rules.tag);
+    const struct ta__rule_set *set = &ta__rule_sets[return_address & ((1u << TA__RULE_SET_BITS) - 1)];
+    uint64_t tagged = return_address ^ ta__load_relaxed(&ta__rules_tag.word);
     uint64_t rule = ta__load_relaxed(&set->way[0].rule);
-    if (TA_LIKELY((ta__load_relaxed(&set->way[0].key) ^ rule ^ tag) == return_address))
+    if (TA_LIKELY((ta__load_relaxed(&set->way[0].key) ^ tagged) == rule))
         return rule;
     rule = ta__load_relaxed(&set->way[1].rule);
-    if (TA_LIKELY((ta__load_relaxed(&set->way[1].key) ^ rule ^ tag) == return_address))
+    if (TA_LIKELY((ta__load_relaxed(&set->way[1].key) ^ tagged) == rule))
         return rule;
     return ta__rule_missed(return_address);
 }
