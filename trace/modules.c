@@ -1,7 +1,6 @@
 /* modules.c: see modules.h. The table of modules, and how it learns that one is gone.
  *
  * Writers hold a lock that they only try for: a signal handler that interrupts a writer answers without storing. */
-#define _GNU_SOURCE /* link.h: struct r_debug */
 #include "trace/modules.h"
 
 #include <elf.h>

@@ -1,5 +1,4 @@
 /* objects.c: see objects.h. */
-#define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
 #include "trace/objects.h"
 
 #include <dlfcn.h>
