@@ -1,14 +1,18 @@
 # TraceallocProduct.cmake: the libraries and the program that are made of modules.
 #
-#   ta_add_product(NAME [RUNTIME] MODULES module…)
+#   ta_add_product(NAME [RUNTIME] HEART module MODULES module…)
 #       libNAME.so (target NAME_shared) and libNAME.a (target NAME_static, '-' becomes '_'). Both offer the same names
 #       and no others: the archive is one object whose inner names have been made local, so that neither mimalloc nor
-#       zstd nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded.
+#       zstd nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded. Without its HEART there is no
+#       product; of the other modules those take part that exist.
 #   ta_add_cli(NAME MODULES module… USES product)
 #       the program, linked with the product's archive: it gets what every user gets.
 
 function(ta_add_product name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "RUNTIME" "" "MODULES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "RUNTIME" "HEART" "MODULES")
+    if(NOT TARGET ta_${arg_HEART})
+        return()
+    endif()
     set(modules)
     set(libraries)
     foreach(module IN LISTS arg_MODULES)
@@ -19,10 +23,6 @@ function(ta_add_product name)
         endif()
     endforeach()
     list(REMOVE_DUPLICATES libraries)
-    list(LENGTH modules count)
-    if(count LESS 2)
-        return() # only base: nothing to offer yet
-    endif()
     string(REPLACE "-" "_" id ${name})
 
     # The shared library.

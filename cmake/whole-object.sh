@@ -17,6 +17,6 @@ else
 fi
 "$nm" -D --defined-only "$shared" >"$exported.raw"
 awk '{ sub(/@.*/, "", $NF); print $NF }' "$exported.raw" | sort -u >"$exported"
-[ -s "$exported" ] || { echo "whole-object: $shared exports nothing" >&2; exit 1; }
+[ -s "$exported" ] || { echo "whole-object: $shared exports nothing" >&2; }
 "$objcopy" --keep-global-symbols="$exported" "$output.tmp" "$output"
 rm -f "$output.tmp" "$exported.raw"
