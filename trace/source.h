@@ -1,11 +1,11 @@
-/* source.h: what a snapshot is made from — the one face through which the writer sees the running process.
+/* source.h: what a snapshot is made from — the one face through which a writer sees the running process.
  *
  * The writer pulls: it asks for a source, reads the tables while they grow, and never holds anything against an
  * allocation. All arrays are append-only tables that other threads may be appending to: the counts below were read with
  * acquire order, entries below the counts are complete and never change again (except the counters, which move).
  * The live process fills it in snapshot/live.c; tests fill it from arrays of their own. */
-#ifndef TA_SNAPSHOT_SOURCE_H
-#define TA_SNAPSHOT_SOURCE_H
+#ifndef TA_TRACE_SOURCE_H
+#define TA_TRACE_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,139 @@
+/* header.h: the 16 bytes in front of every user pointer. This comment is their specification.
+ *
+ *      block                                 user pointer (16-byte aligned)
+ *      |                                     |
+ *      v 0          4          8       14    v 16
+ *      +-----------+----------+--------+-----+------------------ - -
+ *      | leaf      | check    | size   |epoch| the user's bytes
+ *      | 32 bits   | 32 bits  | 48 bits| 16  | exactly `size`, then rounding
+ *      +-----------+----------+--------+-----+------------------ - -
+ *
+ *      leaf   who asked, and for which domain: a number of trace/contexts.c. 0 = untraced, domain 0
+ *      check  low half of the user pointer ^ the process's random key ^ kind; says "this is a live header, for exactly
+ *             this address"
+ *      size   bytes asked for, never rounded
+ *      epoch  which start/clear the trace belongs to; traces of an earlier epoch are gone
+ *
+ * kind is in the two low bits, which pointer and key leave 0:
+ *      0 plain      no trace: leaf is a domain's untraced leaf
+ *      1 traced
+ *      2 aligned    the block begins `shift` bytes before the header, where a forwarding header stands (below)
+ *      3 aligned and traced
+ *
+ * An aligned block:
+ *      block                              header           user pointer (aligned as asked)
+ *      v                                  v                v
+ *      +----------------+-----  - - -----+----------------+---------- - -
+ *      | forward        | unused         | leaf check …   | user's bytes
+ *      +----------------+-----  - - -----+----------------+---------- - -
+ *        leaf  = shift / 16                                shift = header - block
+ *        check = low half of (block + 16) ^ key ^ TA__FORWARD: a walk over blocks finds the header from here
+ *        size  = the same shift, for the way back: the 8 bytes in front of the header hold it too
+ *
+ * The allocator links free blocks through their first 8 bytes, so that leaf and check do not survive a free: a stale
+ * or doubly freed pointer fails to verify without a store of ours. A copied header fails because of its address. */
+#ifndef TA_ALLOC_HEADER_H
+#define TA_ALLOC_HEADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+
+struct ta__header {
+    uint32_t leaf;
+    uint32_t check;
+    uint64_t size_and_epoch; /* size in the low 48 bits */
+};
+
+enum { TA__HEADER_SIZE = 16, TA__SIZE_BITS = 48 };
+enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_ALIGNED_TRACED = 3 };
+#define TA__SIZE_MASK ((UINT64_C(1) << TA__SIZE_BITS) - 1)
+/* Turns a check into a forwarding mark; far from the kinds. */
+#define TA__FORWARD 0xF0F0F0F4u
+
+_Static_assert(sizeof(struct ta__header) == TA__HEADER_SIZE, "malloc's alignment is kept by exactly 16 bytes");
+
+/* Random, the four low bits 0; set once before the first block. */
+extern uint32_t ta__header_key;
+
+TA_INLINE struct ta__header *ta__header_of(const void *user)
+{
+    return (struct ta__header *)((uintptr_t)user - TA__HEADER_SIZE);
+}
+
+TA_INLINE void *ta__header_user(struct ta__header *header)
+{
+    return header + 1;
+}
+
+TA_INLINE uint32_t ta__header_check(const void *user, uint32_t kind)
+{
+    return ((uint32_t)(uintptr_t)user ^ ta__header_key) | kind;
+}
+
+/* What is left of the check when address and key are taken out: a kind (0 … 3), or rubbish. */
+TA_INLINE uint32_t ta__header_kind(const void *user)
+{
+    return ta__header_of(user)->check ^ (uint32_t)(uintptr_t)user ^ ta__header_key;
+}
+
+TA_INLINE int ta__header_verifies(const void *user)
+{
+    return ta__header_kind(user) <= TA__KIND_ALIGNED_TRACED;
+}
+
+TA_INLINE void *ta__header_write(void *user, uint32_t kind, uint32_t leaf, size_t size, uint32_t epoch)
+{
+    struct ta__header *header = ta__header_of(user);
+    header->leaf = leaf;
+    header->check = ta__header_check(user, kind);
+    header->size_and_epoch = size | (uint64_t)epoch << TA__SIZE_BITS;
+    return user;
+}
+
+TA_INLINE size_t ta__header_size(const struct ta__header *header)
+{
+    return header->size_and_epoch & TA__SIZE_MASK;
+}
+
+TA_INLINE uint32_t ta__header_epoch(const struct ta__header *header)
+{
+    return (uint32_t)(header->size_and_epoch >> TA__SIZE_BITS);
+}
+
+/* Makes the header not verify: for blocks whose memory the allocator does not link at once. */
+TA_INLINE void ta__header_kill(void *user)
+{
+    ta__header_of(user)->check = ~ta__header_check(user, 0);
+}
+
+/* ---- aligned blocks
+ * --------------------------------------------------------------------------------------------------- */
+
+TA_INLINE void ta__forward_write(void *block, size_t shift)
+{
+    struct ta__header *forward = block;
+    forward->leaf = (uint32_t)(shift / 16);
+    forward->check = ta__header_check(ta__header_user(forward), 0) ^ TA__FORWARD;
+    forward->size_and_epoch = shift;
+    ((uint64_t *)((uintptr_t)block + shift))[-1] = shift;
+}
+
+/* The block's beginning, for a user pointer whose header is of an aligned kind. */
+TA_INLINE void *ta__aligned_block(const void *user)
+{
+    uint64_t shift = ((const uint64_t *)ta__header_of(user))[-1];
+    return (void *)((uintptr_t)user - TA__HEADER_SIZE - shift);
+}
+
+/* From the block's beginning to its header, through the forwarding mark if there is one. */
+TA_INLINE struct ta__header *ta__header_in_block(void *block)
+{
+    struct ta__header *first = block;
+    if (first->check != (ta__header_check(ta__header_user(first), 0) ^ TA__FORWARD))
+        return first;
+    return (struct ta__header *)((uintptr_t)block + (uintptr_t)first->leaf * 16);
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* heap.c: see heap.h. Cold paths only. */
+#include "alloc/heap.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+int ta__heap_process_init(void)
+{
+    int saved_errno = errno;
+    mi_process_init();
+    /* Late destructors go on allocating: nothing may be torn down at exit. */
+    mi_option_set(mi_option_destroy_on_exit, 2);
+    mi_option_set(mi_option_visit_abandoned, 1);
+    mi_option_set(mi_option_show_errors, 0);
+    mi_option_set(mi_option_show_stats, 0);
+    mi_option_set(mi_option_verbose, 0);
+    /* A third of the memory that a heap costs by default; less where address space is limited. In KiB. */
+    long reserve_kib = 128 * 1024;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        long eighth = (long)(limit.rlim_cur / 8 / 1024);
+        if (eighth < reserve_kib)
+            reserve_kib = eighth < 32 * 1024 ? 32 * 1024 : eighth;
+    }
+    mi_option_set(mi_option_arena_reserve, reserve_kib);
+    errno = saved_errno;
+    return 1;
+}
+
+void *ta__heap_allocate(void *theap, size_t size, int zeroed)
+{
+    int saved_errno = errno;
+    void *block = zeroed ? mi_theap_zalloc(theap, size) : mi_theap_malloc(theap, size);
+    errno = saved_errno;
+    return block;
+}
+
+void ta__heap_free_slow(mi_page_t *page, void *block)
+{
+    (void)page;
+    int saved_errno = errno;
+    mi_free(block);
+    errno = saved_errno;
+}
+
+void *ta__heap_new(void)
+{
+    int saved_errno = errno;
+    void *heap = mi_heap_new();
+    errno = saved_errno;
+    return heap;
+}
+
+void *ta__heap_part(void *heap)
+{
+    int saved_errno = errno;
+    mi_theap_t *part = mi_heap_theap(heap);
+    errno = saved_errno;
+    return mi_theap_is_initialized(part) ? part : NULL;
+}
+
+void ta__heap_destroy(void *heap)
+{
+    int saved_errno = errno;
+    mi_heap_destroy(heap);
+    errno = saved_errno;
+}
+
+struct visit_request {
+    void (*visit)(void *block, size_t block_bytes, void *context);
+    void *context;
+};
+
+static bool visit_block(const mi_heap_t *heap, const mi_heap_area_t *area, void *block, size_t block_bytes, void *arg)
+{
+    (void)heap, (void)area;
+    const struct visit_request *request = arg;
+    if (block != NULL)
+        request->visit(block, block_bytes, request->context);
+    return true;
+}
+
+void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, void *context), void *context)
+{
+    int saved_errno = errno;
+    struct visit_request request = {visit, context};
+    mi_heap_visit_blocks(heap, true, visit_block, &request);
+    errno = saved_errno;
+}
+
+void ta__heap_thread_done(void)
+{
+    int saved_errno = errno;
+    mi_thread_done();
+    errno = saved_errno;
+}
+
+void ta__heap_trim(void)
+{
+    int saved_errno = errno;
+    mi_collect(true);
+    errno = saved_errno;
+}
+
+void ta__heap_figures(struct ta__heap_figures *figures)
+{
+    int saved_errno = errno;
+    size_t commit = 0;
+    size_t peak_commit = 0;
+    size_t rss = 0;
+    mi_process_info(NULL, NULL, NULL, &rss, NULL, &commit, &peak_commit, NULL);
+    figures->committed = commit;
+    figures->reserved = rss;
+    errno = saved_errno;
+}

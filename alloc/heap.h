@@ -1,0 +1,94 @@
+/* heap.h: our face of mimalloc — the only place that knows how its heaps, pages and blocks are made.
+ *
+ *   heap    one per domain; any thread                      mi_heap_t
+ *   theap   a thread's part of a heap: owner only           mi_theap_t
+ *   page    blocks of one size; found from any address      mi_page_t
+ *
+ * The inline functions are mimalloc's own fast paths, spelled out so that nothing is paid twice: no look-up of the
+ * thread, no test that a block of ours makes needless. They are called inside an operation (base/world.h). What is
+ * uncommon goes to the cold functions, which also keep errno: mimalloc's slow paths change it even when they succeed.
+ */
+#ifndef TA_ALLOC_HEAP_H
+#define TA_ALLOC_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <mimalloc.h>
+#include <mimalloc/internal.h>
+#include <mimalloc/prim.h>
+
+#include "base/attributes.h"
+
+/* Requests up to this many bytes, header included, are served by the inline path. */
+enum { TA__SMALL_MAX = MI_SMALL_SIZE_MAX };
+
+/* The empty part that every thread begins with: it never has a free block, so that the cold path runs. */
+#define TA__THEAP_EMPTY ((void *)(uintptr_t)&_mi_theap_empty)
+
+int ta__heap_process_init(void);
+
+/* A block of `size` bytes (header included) with a lock-free, call-free pop; NULL: ask the cold function. */
+TA_INLINE void *ta__heap_pop(void *theap, size_t size)
+{
+    mi_page_t *page = ((mi_theap_t *)theap)->pages_free_direct[(size + sizeof(uintptr_t) - 1) / sizeof(uintptr_t)];
+    mi_block_t *block = page->free;
+    if (TA_UNLIKELY(block == NULL))
+        return NULL;
+    page->free = (mi_block_t *)block->next;
+    page->used++;
+    return block;
+}
+
+/* Any size; errno kept; NULL when there is no memory. */
+TA_COLD void *ta__heap_allocate(void *theap, size_t size, int zeroed);
+
+/* The page of an address, NULL when the address is not ours. Never faults on user addresses. */
+TA_INLINE mi_page_t *ta__heap_page(const void *address)
+{
+    return _mi_checked_ptr_page(address);
+}
+
+/* Back onto the page's list. */
+TA_COLD void ta__heap_free_slow(mi_page_t *page, void *block);
+
+TA_INLINE void ta__heap_free(mi_page_t *page, void *block)
+{
+    if (TA_LIKELY(_mi_prim_thread_id() == mi_page_xthread_id(page))) { /* ours, and no flag is set */
+        mi_block_t *freed = block;
+        freed->next = (mi_encoded_t)page->local_free;
+        page->local_free = freed;
+        if (TA_LIKELY(--page->used != 0))
+            return;
+        page->used++; /* the cold function frees it properly, with what follows an empty page */
+        page->local_free = (mi_block_t *)freed->next;
+    }
+    ta__heap_free_slow(page, block);
+}
+
+/* Bytes from the block's beginning that may be used, header included. */
+TA_INLINE size_t ta__heap_block_bytes(const mi_page_t *page)
+{
+    return mi_page_usable_block_size(page);
+}
+
+/* ---- heaps and their parts (cold)
+ * ---------------------------------------------------------------------------------------- */
+
+void *ta__heap_new(void);
+/* The calling thread's part; NULL when there is no memory for it. */
+void *ta__heap_part(void *heap);
+/* Frees all blocks at once; the world is stopped. */
+void ta__heap_destroy(void *heap);
+/* Calls visit(block, block_bytes) for every live block; the world is stopped; visit must not allocate. */
+void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, void *context), void *context);
+/* The calling thread is about to end. */
+void ta__heap_thread_done(void);
+void ta__heap_trim(void);
+
+struct ta__heap_figures {
+    size_t committed, reserved;
+};
+void ta__heap_figures(struct ta__heap_figures *figures);
+
+#endif

@@ -1,0 +1,232 @@
+/* options.c: how tracing is started from outside — the variables TRACEALLOC and TRACEALLOC_OPTIONS.
+ *
+ * Read once, at the first allocation, before anything is traced and possibly before libc has set up its own idea of the
+ * environment; so without malloc, and from /proc when need be. A wrong value ends the process with status 1 and one
+ * line: nothing is ignored silently and nothing is clamped. Set-uid programs ignore both variables.
+ * docs/options.md has the table of options; tests/unit/test_options.c holds it to this one. */
+#include "alloc/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "tracealloc.h"
+
+struct ta__options ta__options;
+
+/* ---- the environment
+ * ------------------------------------------------------------------------------------------------------ */
+
+extern char **environ;
+
+/* Copies the value of NAME=value from /proc/self/environ into buffer; 1 when it is there and fits. */
+static int environment_from_proc(const char *name, char *buffer, size_t room)
+{
+    int descriptor = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return 0;
+    size_t name_length = strlen(name);
+    size_t at = 0; /* in the present entry */
+    int matches = 1;
+    int found = 0;
+    char chunk[512];
+    for (ssize_t got; !found && (got = read(descriptor, chunk, sizeof chunk)) > 0;) {
+        for (ssize_t i = 0; i < got && !found; i++) {
+            char byte = chunk[i];
+            if (matches && at > name_length && at - name_length - 1 < room)
+                buffer[at - name_length - 1] = byte;
+            if (byte == '\0') {
+                found = matches && at > name_length && at - name_length - 1 < room;
+                matches = 1;
+                at = 0;
+                continue;
+            }
+            if (at < name_length ? byte != name[at] : at == name_length && byte != '=')
+                matches = 0;
+            at++;
+        }
+    }
+    close(descriptor);
+    return found;
+}
+
+const char *ta__environment(const char *name)
+{
+    static char from_proc[2][512];
+    static int from_proc_used;
+    if (getauxval(AT_SECURE) != 0)
+        return NULL;
+    if (environ != NULL)
+        return getenv(name);
+    if (from_proc_used < 2 && environment_from_proc(name, from_proc[from_proc_used], sizeof from_proc[0]))
+        return from_proc[from_proc_used++];
+    return NULL;
+}
+
+/* ---- values
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static void refuse(const char *what)
+{
+    ta__message_line(what, NULL);
+    _exit(1);
+}
+
+/* Python's grammar: leading blanks, a sign, decimal digits, nothing behind. -1 when it is not that, or beyond int. */
+static long frames_number(const char *text)
+{
+    while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
+        text++;
+    if (*text == '+')
+        text++;
+    long number = 0;
+    const char *digits = text;
+    while (*text >= '0' && *text <= '9') {
+        number = number * 10 + (*text++ - '0');
+        if (number > 2147483647)
+            return -1;
+    }
+    return *text == '\0' && text != digits ? number : -1;
+}
+
+static void read_frames(const char *text)
+{
+    if (text == NULL || *text == '\0')
+        return;
+    long number = frames_number(text);
+    if (number < 0)
+        refuse("TRACEALLOC: invalid number of frames");
+    if (number > TA_NFRAME_MAX)
+        refuse("the number of frames must be in range [1; 65535]");
+    ta__options.nframe = (int)number;
+}
+
+/* "512KiB", "64k", "1M", "4096"; -1 when it is not a size. */
+static int64_t size_number(const char *text, size_t length)
+{
+    static const char units[] = "kKmMgG";
+    uint64_t number = 0;
+    size_t at = 0;
+    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+        if (number > (UINT64_C(1) << 52))
+            return -1;
+        number = number * 10 + (uint64_t)(text[at] - '0');
+    }
+    if (at == 0)
+        return -1;
+    const char *unit = at < length ? memchr(units, text[at], sizeof units - 1) : NULL;
+    if (unit != NULL) {
+        unsigned shift = 10 * (unsigned)((unit - units) / 2 + 1);
+        if (number > (UINT64_C(1) << 52) >> shift)
+            return -1;
+        number <<= shift;
+        at++;
+        if (at < length && text[at] == 'i')
+            at++;
+    }
+    if (at < length && text[at] == 'B')
+        at++;
+    return at == length ? (int64_t)number : -1;
+}
+
+static int span_is(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+/* ---- the options
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+static int set_sample(const char *value, size_t length)
+{
+    int64_t size = size_number(value, length);
+    if (size <= 0)
+        return 0;
+    ta__options.sample_bytes = size == 1 ? 0 : (uint64_t)size;
+    return 1;
+}
+
+static int set_max_contexts(const char *value, size_t length)
+{
+    int64_t number = size_number(value, length);
+    if (number < 1024 || number > 1 << 28)
+        return 0;
+    ta__options.max_contexts = (uint32_t)number;
+    return 1;
+}
+
+static int set_on_corruption(const char *value, size_t length)
+{
+    ta__options.leak_on_corruption = span_is(value, length, "leak");
+    return ta__options.leak_on_corruption || span_is(value, length, "abort");
+}
+
+static const struct option {
+    const char *key;
+    int (*set)(const char *value, size_t length); /* 0: not a value of this option */
+    const char *expects;
+} options[] = {
+    {"sample", set_sample, "a size such as 512KiB"},
+    {"max_contexts", set_max_contexts, "a number from 1024 to 268435456"},
+    {"on_corruption", set_on_corruption, "abort or leak"},
+};
+
+static void refuse_value(const char *key, const char *value, size_t length, const char *expects)
+{
+    struct ta__message message;
+    ta__message_begin(&message);
+    ta__message_text(&message, "TRACEALLOC_OPTIONS: ");
+    ta__message_text(&message, key);
+    ta__message_text(&message, "=");
+    ta__message_span(&message, value, length);
+    ta__message_text(&message, ": expected ");
+    ta__message_text(&message, expects);
+    ta__message_send(&message);
+    _exit(1);
+}
+
+static void read_option(const char *text, size_t length)
+{
+    const char *equals = memchr(text, '=', length);
+    size_t key_length = equals != NULL ? (size_t)(equals - text) : length;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (!span_is(text, key_length, options[i].key))
+            continue;
+        const char *value = equals != NULL ? equals + 1 : text + length;
+        size_t value_length = (size_t)(text + length - value);
+        if (!options[i].set(value, value_length))
+            refuse_value(options[i].key, value, value_length, options[i].expects);
+        return;
+    }
+    struct ta__message message;
+    ta__message_begin(&message);
+    ta__message_text(&message, "TRACEALLOC_OPTIONS: unknown option ");
+    ta__message_span(&message, text, key_length);
+    ta__message_send(&message);
+    _exit(1);
+}
+
+static void read_options(const char *text)
+{
+    if (text == NULL)
+        return;
+    strncpy(ta__options.text, text, sizeof ta__options.text - 1);
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        if (length > 0)
+            read_option(text, length);
+        text += length + (text[length] == ',');
+    }
+}
+
+void ta__options_read(void)
+{
+    int saved_errno = errno;
+    read_frames(ta__environment("TRACEALLOC"));
+    read_options(ta__environment("TRACEALLOC_OPTIONS"));
+    errno = saved_errno;
+}

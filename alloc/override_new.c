@@ -1,0 +1,99 @@
+/* override_new.c: C++'s operator new and delete, in C under their linker names, so that the library needs no libstdc++.
+ *
+ * Whoever calls operator new has libstdc++ in the process, which provides the two functions that only it can: the new
+ * handler and the throwing of std::bad_alloc. They are weak here; in a process without them new answers NULL.
+ * Each form passes its own caller on: the frame that a trace shows first is the one that said `new`. */
+#include "alloc/alloc.h"
+#include "alloc/entry.h"
+
+#if TRACEALLOC_OVERRIDE
+
+typedef void (*new_handler)(void);
+extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
+extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak, noreturn));
+
+static void *try_new(size_t size, size_t alignment, struct ta__caller caller)
+{
+    ta__mark_entered();
+    return ta__allocate(&(struct ta__request){.size = size, .alignment = alignment, .domain = TA__DOMAIN_AMBIENT},
+                        caller);
+}
+
+/* Asks the program's handler for help until there is memory, or no handler. */
+TA_COLD static void *try_new_again(size_t size, size_t alignment, struct ta__caller caller)
+{
+    while (get_new_handler != NULL) {
+        new_handler handler = get_new_handler();
+        if (handler == NULL)
+            break;
+        handler();
+        void *user = try_new(size, alignment, caller);
+        if (user != NULL)
+            return user;
+    }
+    return NULL;
+}
+
+TA_INLINE void *new_or_throw(size_t size, size_t alignment, struct ta__caller caller)
+{
+    void *user = try_new(size, alignment, caller);
+    if (TA_UNLIKELY(user == NULL)) {
+        user = try_new_again(size, alignment, caller);
+        if (user == NULL && throw_bad_alloc != NULL)
+            throw_bad_alloc();
+    }
+    return user;
+}
+
+/* A handler that throws ends a nothrow form too: there is no frame here that could catch. libstdc++'s own forms catch;
+ * callers of nothrow new whose handler throws are not known to exist. */
+TA_INLINE void *new_or_null(size_t size, size_t alignment, struct ta__caller caller)
+{
+    void *user = try_new(size, alignment, caller);
+    return TA_LIKELY(user != NULL) ? user : try_new_again(size, alignment, caller);
+}
+
+/* name, parameters, expression */
+#define OPERATOR_NEW(name, parameters, expression)                                                                     \
+    TA_ENTRY void *name parameters;                                                                                    \
+    TA_ENTRY void *name parameters                                                                                     \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }
+
+OPERATOR_NEW(_Znwm, (size_t size), new_or_throw(size, 0, TA__CALLER()))
+OPERATOR_NEW(_Znam, (size_t size), new_or_throw(size, 0, TA__CALLER()))
+OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_or_throw(size, alignment, TA__CALLER()))
+OPERATOR_NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_or_throw(size, alignment, TA__CALLER()))
+
+#define NOTHROW __attribute__((unused)) const void *nothrow
+OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t size, NOTHROW), new_or_null(size, 0, TA__CALLER()))
+OPERATOR_NEW(_ZnamRKSt9nothrow_t, (size_t size, NOTHROW), new_or_null(size, 0, TA__CALLER()))
+OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, NOTHROW),
+             new_or_null(size, alignment, TA__CALLER()))
+OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, NOTHROW),
+             new_or_null(size, alignment, TA__CALLER()))
+
+/* The other forms of delete: sizes, alignments and tags say nothing that the header does not know. Plain delete and
+ * delete[] are aliases of free in malloc.c. */
+#define OPERATOR_DELETE(name, ...)                                                                                     \
+    TA_API void name(void *block, __VA_ARGS__);                                                                        \
+    TA_API void name(void *block, __VA_ARGS__)                                                                         \
+    {                                                                                                                  \
+        ta_free(block);                                                                                                \
+    }
+
+#define SIZE  __attribute__((unused)) size_t size
+#define ALIGN __attribute__((unused)) size_t alignment
+OPERATOR_DELETE(_ZdlPvm, SIZE)
+OPERATOR_DELETE(_ZdaPvm, SIZE)
+OPERATOR_DELETE(_ZdlPvSt11align_val_t, ALIGN)
+OPERATOR_DELETE(_ZdaPvSt11align_val_t, ALIGN)
+OPERATOR_DELETE(_ZdlPvmSt11align_val_t, SIZE, ALIGN)
+OPERATOR_DELETE(_ZdaPvmSt11align_val_t, SIZE, ALIGN)
+OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, NOTHROW)
+OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, NOTHROW)
+OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, ALIGN, NOTHROW)
+OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, ALIGN, NOTHROW)
+
+#endif

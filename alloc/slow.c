@@ -1,0 +1,402 @@
+/* slow.c: every request that is not the common case — large, aligned, zeroed, in another domain, sampled, of a new
+ * thread, during a change of mode, inside a signal handler.
+ *
+ * Each function here is complete: it would serve all requests alone. The entry points have set the mark of
+ * base/world.h; ta__begin gets the thread into a state in which it may act, ta__end takes it out.
+ *
+ *      view      meaning on entry
+ *      gate      adapted: go on
+ *      0         this thread is inside already — we are a signal handler: emergency.c
+ *      other     the mode changed: adapt */
+#include "alloc/alloc.h"
+#include "alloc/entry.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "alloc/limits.h"
+#include "base/atomics.h"
+#include "base/world.h"
+#include "trace/sample.h"
+#include "trace/tracked.h"
+
+void *ta__out_of_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *ta__invalid_alignment(void)
+{
+    errno = EINVAL;
+    return NULL;
+}
+
+/* ---- into and out of an operation
+ * ---------------------------------------------------------------------------------------- */
+
+static void mark(struct ta__thread *self)
+{
+    ta__store_relaxed(&self->world.in_op, 1u);
+    ta__compiler_fence();
+}
+
+/* The thread's structure, marked, adapted to *gate and with view 0; NULL: the request must do without. */
+struct ta__thread *ta__begin(uint32_t *gate)
+{
+    struct ta__thread *self = ta__self;
+    if (TA_UNLIKELY(self == &ta__thread_none)) {
+        self = ta__thread_get();
+        if (self == NULL)
+            return NULL;
+    }
+    if (ta__load_relaxed(&self->world.view) == 0)
+        return NULL; /* inside already: the mark belongs to the interrupted operation */
+    mark(self);
+    while (((*gate = ta__gate_read()) & TA__GATE_PENDING) != 0) {
+        ta__store_release(&self->world.in_op, 0u);
+        ta__world_wait();
+        mark(self);
+    }
+    if (*gate != ta__load_relaxed(&self->world.view)) {
+        if ((*gate & TA__GATE_TRACING) != 0) {
+            ta__store_relaxed(&self->world.view, 0u);
+            ta__trace_adapt(self, *gate);
+            if (ta__load_relaxed(&self->world.view) == 0)
+                *gate = 0; /* no memory for tracing: this operation goes untraced, the next one tries again */
+        } else {
+            ta__capture_forget(self);
+        }
+    }
+    ta__store_relaxed(&self->world.view, 0u);
+    ta__compiler_fence();
+    if (TA_UNLIKELY(self->deferred != NULL))
+        ta__thread_free_deferred(self);
+    return self;
+}
+
+void ta__end(struct ta__thread *self, uint32_t gate)
+{
+    ta__compiler_fence();
+    /* With addresses of domain 0 tracked by hand, every allocation must pass by here. */
+    int stays_slow = gate == 0 || (gate & TA__GATE_TRACKED) != 0;
+    ta__store_relaxed(&self->world.view, stays_slow ? TA__VIEW_STALE : gate);
+    ta__store_release(&self->world.in_op, 0u);
+}
+
+/* ---- blocks
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* A live block as its header tells. */
+struct live_block {
+    void *block; /* what mimalloc knows */
+    mi_page_t *page;
+    struct ta__header *header;
+    size_t size;
+    uint32_t kind;
+    int is_counted; /* its trace is of this epoch */
+};
+
+/* 0 when `user` is no live block of ours; says so and counts it. */
+static int examine(const char *call, void *user, struct live_block *live)
+{
+    live->page = ta__heap_page(user);
+    if (live->page == NULL) {
+        ta__foreign(user);
+        return 0;
+    }
+    if (((uintptr_t)user & 15) != 0 || !ta__header_verifies(user)) {
+        ta__misuse(call, user);
+        return 0;
+    }
+    live->kind = ta__header_kind(user);
+    live->header = ta__header_of(user);
+    live->size = ta__header_size(live->header);
+    live->block = (live->kind & TA__KIND_ALIGNED) != 0 ? ta__aligned_block(user) : live->header;
+    live->is_counted = (live->kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(live->header));
+    return 1;
+}
+
+static void count_in(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    if (self->counts != NULL)
+        ta__count_allocation(self, leaf, size);
+    else
+        ta__counters_shared_add(leaf, size);
+}
+
+static void count_out(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    if (self->counts != NULL)
+        ta__count_free(self, leaf, size);
+    else
+        ta__counters_shared_remove(leaf, size);
+}
+
+/* In sampled mode a sampled block stands for all those like it that were not. */
+static void count_block_in(struct ta__thread *self, uint32_t gate, uint32_t leaf, size_t size)
+{
+    if ((gate & TA__GATE_SAMPLED) == 0)
+        count_in(self, leaf, size);
+    else
+        ta__sample_count_in(self, leaf, size);
+}
+
+/* The trace of a live block goes. */
+static void forget_trace(struct ta__thread *self, uint32_t gate, const struct live_block *live)
+{
+    if (live->is_counted) {
+        if ((gate & TA__GATE_SAMPLED) == 0)
+            count_out(self, live->header->leaf, live->size);
+        else
+            ta__sample_count_out(self, live->header->leaf, live->size);
+    } else if (ta__header_epoch(live->header) == TA__EPOCH_TRACKED) {
+        struct ta__tracked old;
+        if (ta__tracked_take(0, (uintptr_t)ta__header_user(live->header), &old))
+            count_out(self, old.leaf, old.size);
+    }
+}
+
+/* An address of domain 0 that was tracked by hand is handed out as a block: the block's trace replaces it. */
+static void forget_tracked_address(struct ta__thread *self, uint32_t gate, const void *user)
+{
+    struct ta__tracked old;
+    if ((gate & TA__GATE_TRACKED) != 0 && ta__tracked_take(0, (uintptr_t)user, &old))
+        count_out(self, old.leaf, old.size);
+}
+
+/* A block for `size` bytes, aligned; its header's place in *header, TA__KIND_ALIGNED in *kind when it was shifted. */
+static void *obtain(void *theap, size_t size, size_t alignment, int zeroed, struct ta__header **header, uint32_t *kind)
+{
+    *kind = 0;
+    if (alignment <= TA__HEADER_SIZE) {
+        size_t bytes = size + TA__HEADER_SIZE;
+        void *block = bytes <= TA__SMALL_MAX && !zeroed ? ta__heap_pop(theap, bytes) : NULL;
+        if (block == NULL)
+            block = ta__heap_allocate(theap, bytes, zeroed);
+        return *header = block;
+    }
+    void *block = ta__heap_allocate(theap, size + alignment + TA__HEADER_SIZE, zeroed);
+    if (block == NULL)
+        return *header = NULL;
+    uintptr_t first = (uintptr_t)block + TA__HEADER_SIZE;
+    uintptr_t aligned = (first + alignment - 1) & ~(alignment - 1);
+    size_t shift = aligned - first;
+    if (shift != 0) {
+        ta__forward_write(block, shift);
+        *kind = TA__KIND_ALIGNED;
+    }
+    *header = (struct ta__header *)(aligned - TA__HEADER_SIZE);
+    return block;
+}
+
+/* The leaf for a request: of its stack when this one is traced, else the domain's untraced one. */
+static uint32_t leaf_for(struct ta__thread *self, uint32_t gate, size_t size, uint32_t domain,
+                         const struct ta__caller *caller, uint32_t *kind)
+{
+    *kind = TA__KIND_PLAIN;
+    if ((gate & TA__GATE_TRACING) != 0 && !self->no_trace &&
+        ((gate & TA__GATE_SAMPLED) == 0 || ta__sample_this(self, size))) {
+        uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, domain);
+        if (leaf != 0) {
+            *kind = TA__KIND_TRACED;
+            return leaf;
+        }
+        ta__owner_add(&self->counted_lost, 1);
+    }
+    return domain == 0 ? 0 : ta__domain_at(domain)->untraced_leaf;
+}
+
+void *ta__finish_allocation(struct ta__thread *self, void *block, size_t size, uint32_t leaf)
+{
+    if (block == NULL)
+        return ta__out_of_memory();
+    uint32_t kind = TA__KIND_TRACED;
+    if (leaf == 0) {
+        kind = TA__KIND_PLAIN;
+        leaf = self->domain == 0 ? 0 : ta__domain_at(self->domain)->untraced_leaf;
+        ta__owner_add(&self->counted_lost, 1);
+    }
+    void *user = ta__header_write(ta__header_user(block), kind, leaf, size, kind == TA__KIND_TRACED ? self->epoch : 0);
+    if (kind == TA__KIND_TRACED)
+        ta__count_allocation(self, leaf, size);
+    return user;
+}
+
+/* ---- requests
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+static void *allocate_without_thread(const struct ta__request *request)
+{
+    void *user = ta__emergency_allocate(request->size, request->alignment);
+    return user != NULL ? user : ta__out_of_memory();
+}
+
+void *ta__allocate(const struct ta__request *request, struct ta__caller caller)
+{
+    uint32_t gate;
+    struct ta__thread *self = ta__begin(&gate);
+    if (TA_UNLIKELY(self == NULL))
+        return allocate_without_thread(request);
+
+    void *user = NULL;
+    uint32_t domain = request->domain == TA__DOMAIN_AMBIENT ? self->domain : request->domain;
+    void *theap = domain == self->domain ? self->theap : ta__domain_part(self, domain);
+    if (TA_LIKELY(theap != NULL && ta__size_is_sane(request->size, request->alignment))) {
+        uint32_t kind, shifted;
+        uint32_t leaf = leaf_for(self, gate, request->size, domain, &caller, &kind);
+        struct ta__header *header;
+        if (obtain(theap, request->size, request->alignment, request->zeroed, &header, &shifted) != NULL) {
+            user = ta__header_user(header);
+            ta__header_write(user, kind | shifted, leaf, request->size, kind == TA__KIND_TRACED ? self->epoch : 0);
+            forget_tracked_address(self, gate, user);
+            if (kind == TA__KIND_TRACED)
+                count_block_in(self, gate, leaf, request->size);
+        }
+    }
+    ta__end(self, gate);
+    return user != NULL ? user : ta__out_of_memory();
+}
+
+/* Inside a signal handler, or without a structure: the block waits until its thread is in order. */
+static void release_without_thread(void *user)
+{
+    struct ta__thread *self = ta__self;
+    if (ta__heap_page(user) == NULL || !ta__header_verifies(user) || self == &ta__thread_none)
+        return; /* a leak is better than a guess */
+    void *old = ta__load_relaxed(&self->deferred);
+    do
+        *(void **)user = old;
+    while (!ta__cas_relaxed(&self->deferred, &old, user));
+}
+
+static void release(struct ta__thread *self, uint32_t gate, void *user)
+{
+    struct live_block live;
+    if (!examine("free", user, &live))
+        return;
+    forget_trace(self, gate, &live);
+    if (live.block != live.header)
+        ta__header_kill(user); /* the allocator's link does not reach this far */
+    ta__heap_free(live.page, live.block);
+}
+
+void ta__release(void *user, struct ta__caller caller)
+{
+    (void)caller;
+    if (ta__emergency_owns(user)) {
+        if (ta__load_relaxed(&ta__self->world.view) != 0)
+            ta__store_release(&ta__self->world.in_op, 0u);
+        return;
+    }
+    uint32_t gate;
+    struct ta__thread *self = ta__begin(&gate);
+    if (TA_UNLIKELY(self == NULL)) {
+        release_without_thread(user);
+        return;
+    }
+    release(self, gate, user);
+    ta__end(self, gate);
+}
+
+void ta__thread_free_deferred(struct ta__thread *self)
+{
+    void *user = __atomic_exchange_n(&self->deferred, NULL, __ATOMIC_ACQ_REL);
+    while (user != NULL) {
+        void *next = *(void **)user;
+        release(self, ta__gate_read() & ~(uint32_t)TA__GATE_PENDING, user);
+        user = next;
+    }
+}
+
+static void *reallocate_elsewhere(void *user, size_t old_size, size_t size)
+{
+    void *fresh = allocate_without_thread(&(struct ta__request){.size = size});
+    if (fresh != NULL)
+        memcpy(fresh, user, old_size < size ? old_size : size);
+    return fresh;
+}
+
+/* Grows or shrinks where it stands when that wastes at most half. */
+static int fits_in_place(const struct live_block *live, size_t size)
+{
+    size_t room = ta__heap_block_bytes(live->page) - (size_t)((char *)(live->header + 1) - (char *)live->block);
+    return size <= room && size + TA__HEADER_SIZE >= room / 2;
+}
+
+void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller caller)
+{
+    if (user == NULL)
+        return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
+    if (size == 0) {
+        ta__release(user, caller);
+        return NULL;
+    }
+    uint32_t gate;
+    struct ta__thread *self = ta__begin(&gate);
+    if (ta__emergency_owns(user)) {
+        if (self != NULL)
+            ta__end(self, gate);
+        size_t old_size = ta__emergency_size(user);
+        void *moved = self == NULL ? allocate_without_thread(&(struct ta__request){.size = size})
+                                   : ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
+        if (moved != NULL)
+            memcpy(moved, user, old_size < size ? old_size : size);
+        return moved;
+    }
+    if (TA_UNLIKELY(self == NULL)) {
+        if (ta__heap_page(user) == NULL || !ta__header_verifies(user))
+            return ta__out_of_memory();
+        void *moved = reallocate_elsewhere(user, ta__header_size(ta__header_of(user)), size);
+        if (moved != NULL)
+            release_without_thread(user);
+        return moved;
+    }
+
+    struct live_block live;
+    void *result = NULL;
+    if (examine("realloc", user, &live) && ta__size_is_sane(size, 0)) {
+        uint32_t target = domain == TA__DOMAIN_AMBIENT ? ta__leaf_domain(live.header->leaf) : domain;
+        int stays = target == ta__leaf_domain(live.header->leaf) && fits_in_place(&live, size);
+        uint32_t kind;
+        uint32_t leaf = leaf_for(self, gate, size, target, &caller, &kind);
+        uint32_t epoch = kind == TA__KIND_TRACED ? self->epoch : 0;
+        if (stays) {
+            forget_trace(self, gate, &live);
+            result = ta__header_write(user, kind | (live.kind & TA__KIND_ALIGNED), leaf, size, epoch);
+        } else {
+            void *theap = target == self->domain ? self->theap : ta__domain_part(self, target);
+            struct ta__header *header;
+            uint32_t shifted;
+            if (theap != NULL && obtain(theap, size, 0, 0, &header, &shifted) != NULL) {
+                result = ta__header_user(header);
+                memcpy(result, user, live.size < size ? live.size : size);
+                /* Old out, new in, and only then may the old address be handed out again. */
+                forget_trace(self, gate, &live);
+                ta__header_write(result, kind, leaf, size, epoch);
+                forget_tracked_address(self, gate, result);
+                if (live.block != live.header)
+                    ta__header_kill(user);
+            }
+        }
+        if (result != NULL && kind == TA__KIND_TRACED)
+            count_block_in(self, gate, leaf, size);
+        if (result != NULL && !stays)
+            ta__heap_free(live.page, live.block);
+    }
+    ta__end(self, gate);
+    return result != NULL ? result : ta__out_of_memory();
+}
+
+size_t ta__usable(void *user)
+{
+    if (user == NULL)
+        return 0;
+    if (ta__emergency_owns(user))
+        return ta__emergency_size(user);
+    if (ta__heap_page(user) == NULL || !ta__header_verifies(user))
+        return 0;
+    return ta__header_size(ta__header_of(user));
+}

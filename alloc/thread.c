@@ -1,0 +1,162 @@
+/* thread.c: a thread's structure, from its first allocation to its end.
+ *
+ * Structures lie in mappings of their own and are never unmapped: a stopper or a snapshot may look at any of them at
+ * any time. When a thread ends, its structure waits for the next new thread, counters and all. */
+#include "alloc/alloc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "alloc/life.h"
+#include "base/lock.h"
+#include "base/memory.h"
+#include "trace/sample.h"
+#include "trace/stacks.h"
+
+struct ta__thread ta__thread_none = {.world = {.view = TA__VIEW_STALE}, .theap = TA__THEAP_EMPTY, .slot = -1};
+TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
+
+static struct {
+    struct ta__lock lock; /* guards the list and the numbering */
+    struct ta__thread *idle[TA__WORLD_MEMBERS_MAX];
+    int idle_count;
+    int32_t numbered;
+    pthread_key_t end_key;
+    int has_end_key;
+} threads;
+
+static struct ta__thread *take_structure(void)
+{
+    struct ta__thread *self = NULL;
+    ta__lock_acquire(&threads.lock);
+    if (threads.idle_count > 0)
+        self = threads.idle[--threads.idle_count];
+    ta__lock_release(&threads.lock);
+    if (self == NULL) {
+        self = ta__memory_map(sizeof *self);
+        if (self == NULL)
+            return NULL;
+        self->slot = -1;
+    }
+    return self;
+}
+
+static void give_structure(struct ta__thread *self)
+{
+    ta__lock_acquire(&threads.lock);
+    if (threads.idle_count < TA__WORLD_MEMBERS_MAX)
+        threads.idle[threads.idle_count++] = self;
+    ta__lock_release(&threads.lock);
+}
+
+static void learn_name(struct ta__thread *self)
+{
+    self->tid = (int32_t)syscall(SYS_gettid);
+    self->is_main = self->tid == getpid();
+    memset(self->name, 0, sizeof self->name);
+    pthread_getname_np(pthread_self(), self->name, sizeof self->name);
+}
+
+struct ta__thread *ta__thread_get(void)
+{
+    struct ta__thread *self = ta__self;
+    if (TA_LIKELY(self != &ta__thread_none))
+        return ta__load_relaxed(&self->world.view) == 0 ? NULL : self;
+    ta__process_ready();
+    if (ta__self != &ta__thread_none) /* the process set-up made it */
+        return ta__thread_get();
+    if (!ta__process_is_ready())
+        return NULL; /* called from within the set-up */
+
+    int saved_errno = errno;
+    self = take_structure();
+    if (self == NULL)
+        return NULL;
+    /* Allocations of the calls below (keys, names) find a thread that is inside, and go to emergency memory. */
+    ta__store_relaxed(&self->world.view, 0u);
+    self->theap = TA__THEAP_EMPTY;
+    ta__self = self;
+    self->slot = ta__world_join(&self->world);
+    ta__store_relaxed(&self->world.in_op, 1u);
+    ta__compiler_fence();
+    while ((ta__gate_read() & TA__GATE_PENDING) != 0) {
+        ta__store_release(&self->world.in_op, 0u);
+        ta__world_wait();
+        ta__store_relaxed(&self->world.in_op, 1u);
+        ta__compiler_fence();
+    }
+    learn_name(self);
+    if (threads.has_end_key)
+        pthread_setspecific(threads.end_key, self);
+    ta__stack_learn_own(self, self->is_main);
+    self->domain = 0;
+    self->depth = 0;
+    self->no_trace = 0;
+    self->foreign_low = self->foreign_high = 0;
+    self->number = __atomic_fetch_add(&threads.numbered, 1, __ATOMIC_RELAXED);
+    self->sample_random = (uint64_t)(uint32_t)self->number << 32 | ta__header_key;
+    if (ta__trace_sample_bytes() != 0)
+        self->sample_left = ta__sample_interval(&self->sample_random, ta__trace_sample_bytes());
+    void *theap = self->slot >= 0 ? ta__domain_part(self, 0) : NULL;
+    if (theap == NULL) {
+        ta__self = &ta__thread_none;
+        ta__world_leave(self->slot);
+        ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
+        ta__store_release(&self->world.in_op, 0u);
+        give_structure(self);
+        errno = saved_errno;
+        return NULL;
+    }
+    self->theap = theap;
+    self->is_ready = 1;
+    ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
+    ta__store_release(&self->world.in_op, 0u);
+    errno = saved_errno;
+    return self;
+}
+
+/* Runs as a thread-specific destructor, before mimalloc's own (its key is younger). What other destructors allocate
+ * later makes the thread known again and brings this back, as often as pthreads allows. */
+static void thread_ends(void *value)
+{
+    struct ta__thread *self = value;
+    if (ta__self != self)
+        return;
+    ta__store_relaxed(&self->world.in_op, 1u);
+    ta__compiler_fence();
+    while ((ta__gate_read() & TA__GATE_PENDING) != 0) {
+        ta__store_release(&self->world.in_op, 0u);
+        ta__world_wait();
+        ta__store_relaxed(&self->world.in_op, 1u);
+        ta__compiler_fence();
+    }
+    ta__store_relaxed(&self->world.view, 0u);
+    if (self->deferred != NULL)
+        ta__thread_free_deferred(self);
+    ta__counters_flush(self);
+    ta__heap_thread_done();
+    self->theap = TA__THEAP_EMPTY;
+    if (self->domains != NULL)
+        memset(self->domains, 0, ta__domain_count() * sizeof(void *));
+    self->is_ready = 0;
+    ta__self = &ta__thread_none;
+    ta__world_leave(self->slot);
+    ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
+    ta__store_release(&self->world.in_op, 0u);
+    give_structure(self);
+}
+
+void ta__threads_init(void)
+{
+    threads.has_end_key = pthread_key_create(&threads.end_key, thread_ends) == 0;
+}
+
+void ta__thread_after_fork(struct ta__thread *self)
+{
+    threads.lock.state = 0;
+    if (self != NULL)
+        self->tid = (int32_t)syscall(SYS_gettid);
+}

@@ -1,0 +1,49 @@
+/* capture.h: the memo of a thread's last stack — what capture.c keeps between two allocations. */
+#ifndef TA_TRACE_CAPTURE_H
+#define TA_TRACE_CAPTURE_H
+
+#include <stdint.h>
+
+#include "trace/trace.h"
+
+/* One frame of the remembered stack: the registers as they were when control would return to it.
+ *
+ *      states[0]  outermost            slots: the words that were read to get from a state to its caller,
+ *      states[1]                       in the order of the states, so that the way from state i to the
+ *        …                             outermost is slots[0 … states[i].slot_end)
+ *      states[depth - 1]  called malloc                                                                       */
+struct ta__state {
+    uint64_t ip; /* return address; bit 63 = interrupted here by a signal (TA__IP_INTERRUPTED) */
+    uint64_t sp;
+    uint64_t fp;
+    uint64_t hash; /* rolling, over this state and all further out */
+    uint32_t slot_end;
+    uint32_t leaf; /* of the stack that begins here, in leaf_domain; 0 = not known */
+    uint32_t leaf_domain;
+    uint16_t salt; /* which occupant of the address */
+    uint16_t flags;
+};
+enum {
+    TA__STATE_NEEDS_FP = 1,  /* fp decides where the caller is, here or before a frame further out restores it */
+    TA__STATE_SAVES_FP = 2,  /* the caller's fp was read from memory */
+    TA__STATE_CUT_SHORT = 4, /* the walk ended here, but not because the stack did */
+    TA__STATE_LOADER = 8,    /* code of ld.so: its requests announce that objects come and go */
+};
+
+struct ta__slot {
+    const uint64_t *at;
+    uint64_t value;
+};
+
+#define TA__IP_INTERRUPTED (UINT64_C(1) << 63)
+
+/* Deeper frames are remembered, but no stack is followed or verified further than the spec counts. */
+enum { TA__WINDOW = 65536, TA__STATES_MAX = 2 * TA__WINDOW, TA__SLOTS_MAX = 3 * TA__STATES_MAX };
+
+/* Test face: the states of the memo after a capture, innermost last. */
+TA_INLINE uint32_t ta__capture_depth(const struct ta__thread *self)
+{
+    return self->depth;
+}
+
+#endif

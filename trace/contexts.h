@@ -1,0 +1,61 @@
+/* contexts.h: stacks become numbers — the part of interning that only trace/ needs. See contexts.c. */
+#ifndef TA_TRACE_CONTEXTS_H
+#define TA_TRACE_CONTEXTS_H
+
+#include <stdint.h>
+
+#include "base/atomics.h"
+#include "base/hash.h"
+#include "trace/trace.h"
+
+/* One entry of the table of leaves by hash: open addressing, never removed.
+ * `leaf` is stored before `hash` (release), so that a reader who sees the hash (acquire) sees the leaf. */
+struct ta__leaf_entry {
+    uint64_t hash; /* 0 = empty */
+    uint32_t leaf;
+    uint32_t trust;
+};
+enum {
+    TA__TRUST_NOT_YET = 0, /* seen once */
+    TA__TRUSTED = 1,       /* a second walk compared the whole stack: equal hashes are believed from now on */
+    TA__TRUST_NEVER = 2,   /* two stacks have this hash: compare always */
+};
+
+struct ta__leaf_index {
+    uint64_t mask;
+    struct ta__leaf_entry *entries;
+};
+
+/* Replaced by a larger one when half full; old ones stay mapped for readers that still hold them. */
+extern struct ta__leaf_index *ta__leaf_index;
+
+/* The hash under which a stack is looked up: of its most recent frames, of its depth and of its domain. */
+TA_INLINE uint64_t ta__leaf_hash(uint64_t stack_hash, uint32_t total, uint32_t domain)
+{
+    uint64_t hash = ta__hash_roll(stack_hash ^ ((uint64_t)domain << 32 | total), TA__GOLDEN);
+    return hash | 1; /* never the mark of an empty entry */
+}
+
+/* One probe: the leaf, or 0 when the stack is new or not yet trusted. */
+TA_INLINE uint32_t ta__leaf_find(uint64_t hash)
+{
+    const struct ta__leaf_index *index = ta__load_acquire(&ta__leaf_index);
+    for (uint64_t at = (hash >> 7) & index->mask;; at = (at + 1) & index->mask) {
+        const struct ta__leaf_entry *entry = &index->entries[at];
+        uint64_t found = ta__load_acquire(&entry->hash);
+        if (TA_LIKELY(found == hash))
+            return TA_LIKELY(ta__load_relaxed(&entry->trust) == TA__TRUSTED) ? entry->leaf : 0;
+        if (found == 0)
+            return 0;
+    }
+}
+
+/* The leaf of a path (outermost frame first, `length` ≥ 1; flags of trace/source.h), found or made. Cold: takes a lock,
+ * compares whole stacks. 0 when no memory can be had; the overflow leaf when the cap is reached. */
+uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint32_t length, uint32_t total,
+                         uint32_t domain, uint32_t flags);
+
+/* After fork in the child: the lock is free again. */
+void ta__contexts_after_fork(void);
+
+#endif

@@ -1,0 +1,178 @@
+/* counters.c: what the leaves hold, summed over threads when somebody asks.
+ *
+ * Each thread adds to an array of its own, indexed by leaf, with plain stores (the inline functions in trace.h); a free
+ * counts in the thread that frees, so a single thread's row may be negative and only the sum has meaning. Arrays are
+ * reserved address space, resident where touched, and stay with their slot when the thread is gone: nothing is ever
+ * folded, so nothing can be lost.
+ *
+ * Current and peak. A thread keeps what it added since its last flush (delta) and the highest value that had
+ * (delta_high). With one thread, current = flushed + delta and peak = max(flushed peak, flushed + delta_high): exact.
+ * With more, each is behind by at most TA__FLUSH_BYTES per thread, plus at most one block. */
+#include "trace/counters.h"
+
+#include <string.h>
+
+#include "base/atomics.h"
+#include "base/lock.h"
+#include "base/memory.h"
+#include "trace/trace.h"
+
+static struct {
+    int64_t current; /* flushed; any thread, atomic */
+    int64_t peak;
+    struct ta__source_counts *shared; /* for threads without an array, and for ta_track: atomic additions */
+    struct ta__lock lock;             /* guards the making of shared */
+} totals;
+
+static struct ta__thread *thread_at(int slot)
+{
+    return (struct ta__thread *)ta__world_member(slot);
+}
+
+static void raise_peak(int64_t candidate)
+{
+    int64_t peak = ta__load_relaxed(&totals.peak);
+    while (candidate > peak && !ta__cas_relaxed(&totals.peak, &peak, candidate))
+        ;
+}
+
+void ta__counters_flush(struct ta__thread *self)
+{
+    int64_t delta = ta__load_relaxed(&self->delta);
+    int64_t high = ta__load_relaxed(&self->delta_high);
+    int64_t before = __atomic_fetch_add(&totals.current, delta, __ATOMIC_RELAXED);
+    raise_peak(before + high);
+    ta__store_relaxed(&self->delta, 0);
+    ta__store_relaxed(&self->delta_high, 0);
+}
+
+void ta__counters_new_high(struct ta__thread *self)
+{
+    int64_t delta = ta__load_relaxed(&self->delta);
+    ta__store_relaxed(&self->delta_high, delta);
+    if (delta > TA__FLUSH_BYTES)
+        ta__counters_flush(self);
+}
+
+static struct ta__source_counts *shared_counts(void)
+{
+    struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
+    if (TA_LIKELY(shared != NULL))
+        return shared;
+    ta__lock_acquire(&totals.lock);
+    if (totals.shared == NULL) {
+        shared = ta__memory_map(ta__leaf_capacity() * sizeof *shared);
+        ta__store_release(&totals.shared, shared);
+    }
+    ta__lock_release(&totals.lock);
+    return ta__load_acquire(&totals.shared);
+}
+
+void ta__counters_shared_add(uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *shared = shared_counts();
+    if (shared == NULL)
+        return;
+    ta__add_relaxed(&shared[leaf].allocated_blocks, 1);
+    ta__add_relaxed(&shared[leaf].allocated_bytes, size);
+    raise_peak(__atomic_add_fetch(&totals.current, (int64_t)size, __ATOMIC_RELAXED));
+}
+
+void ta__counters_shared_remove(uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *shared = shared_counts();
+    if (shared == NULL)
+        return;
+    ta__add_relaxed(&shared[leaf].freed_blocks, 1);
+    ta__add_relaxed(&shared[leaf].freed_bytes, size);
+    __atomic_fetch_sub(&totals.current, (int64_t)size, __ATOMIC_RELAXED);
+}
+
+static void add_counts(struct ta__source_counts *sum, const struct ta__source_counts *row, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        /* Freed first: a block that is allocated and freed between the two reads must not look freed twice. */
+        sum[i].freed_blocks += ta__load_relaxed(&row[i].freed_blocks);
+        sum[i].freed_bytes += ta__load_relaxed(&row[i].freed_bytes);
+        sum[i].allocated_blocks += ta__load_relaxed(&row[i].allocated_blocks);
+        sum[i].allocated_bytes += ta__load_relaxed(&row[i].allocated_bytes);
+    }
+}
+
+void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
+{
+    memset(counts, 0, n * sizeof *counts);
+    const struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
+    if (shared != NULL)
+        add_counts(counts, shared + first, n);
+    int used = ta__world_size();
+    for (int slot = 0; slot < used; slot++) {
+        const struct ta__thread *thread = thread_at(slot);
+        if (thread->counts != NULL)
+            add_counts(counts, thread->counts + first, n);
+    }
+}
+
+void ta__counters_traced(size_t *current, size_t *peak)
+{
+    int64_t now = ta__load_relaxed(&totals.current);
+    int64_t highest = ta__load_relaxed(&totals.peak);
+    int64_t deltas = 0;
+    int64_t highs = 0;
+    int used = ta__world_size();
+    for (int slot = 0; slot < used; slot++) {
+        const struct ta__thread *thread = thread_at(slot);
+        int64_t high = ta__load_relaxed(&thread->delta_high);
+        deltas += ta__load_relaxed(&thread->delta);
+        if (high > highs)
+            highs = high;
+    }
+    if (now + highs > highest)
+        highest = now + highs;
+    now += deltas;
+    if (now < 0)
+        now = 0;
+    if (highest < now)
+        highest = now;
+    *current = (size_t)now;
+    *peak = (size_t)highest;
+}
+
+/* ---- for control.c, with the world stopped
+ * ---------------------------------------------------------------------------- */
+
+void ta__counters_clear(void)
+{
+    size_t bytes = ta__leaf_capacity() * sizeof(struct ta__source_counts);
+    int used = ta__world_size();
+    for (int slot = 0; slot < used; slot++) {
+        struct ta__thread *thread = thread_at(slot);
+        ta__store_relaxed(&thread->delta, 0);
+        ta__store_relaxed(&thread->delta_high, 0);
+        if (thread->counts != NULL)
+            ta__memory_reset(thread->counts, bytes);
+    }
+    if (totals.shared != NULL)
+        ta__memory_reset(totals.shared, bytes);
+    ta__store_relaxed(&totals.current, 0);
+    ta__store_relaxed(&totals.peak, 0);
+}
+
+void ta__counters_reset_peak(void)
+{
+    int64_t current = ta__load_relaxed(&totals.current);
+    int used = ta__world_size();
+    for (int slot = 0; slot < used; slot++) {
+        struct ta__thread *thread = thread_at(slot);
+        current += thread->delta;
+        ta__store_relaxed(&thread->delta, 0);
+        ta__store_relaxed(&thread->delta_high, 0);
+    }
+    ta__store_relaxed(&totals.current, current);
+    ta__store_relaxed(&totals.peak, current);
+}
+
+void ta__counters_after_fork(void)
+{
+    totals.lock.state = 0;
+}

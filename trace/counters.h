@@ -1,0 +1,9 @@
+/* counters.h: the part of counters.c that only control.c calls, with the world stopped. */
+#ifndef TA_TRACE_COUNTERS_H
+#define TA_TRACE_COUNTERS_H
+
+void ta__counters_clear(void);
+void ta__counters_reset_peak(void);
+void ta__counters_after_fork(void);
+
+#endif

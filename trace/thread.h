@@ -1,0 +1,60 @@
+/* thread.h: what tracealloc keeps for one thread, in memory of its own that outlives the thread.
+ *
+ * Written by its owner alone; the fields marked "read by any" are read by others with relaxed loads. It is found
+ * through one thread-local pointer, ta__self, which is never NULL: before a thread's first allocation it points to a
+ * shared empty structure whose heap is empty, so that the fast path needs no test. After the thread's end the structure
+ * goes to the next new thread together with its counters, of which only the sum over all threads has meaning. */
+#ifndef TA_TRACE_THREAD_H
+#define TA_TRACE_THREAD_H
+
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "base/world.h"
+#include "trace/source.h"
+
+struct ta__state;
+struct ta__slot;
+
+struct ta__thread {
+    /* -- line 0: touched by every operation -- */
+    struct ta__world_member world;
+    void *theap;                      /* alloc: this thread's part of the heap of its ambient domain */
+    struct ta__source_counts *counts; /* by leaf; read by any */
+    int64_t delta;                    /* bytes added to current since the last flush; read by any */
+    int64_t delta_high;               /* highest delta since the last flush; read by any */
+    uint32_t domain;                  /* ambient domain, index into the table of domains */
+    uint32_t epoch;                   /* blocks of other epochs have no trace any more */
+    uint32_t limit;                   /* frames kept per stack */
+    uint32_t depth;                   /* states in the memo */
+
+    /* -- line 1: capture -- */
+    _Alignas(TA_CACHE_LINE) struct ta__state *states; /* the memo: the last stack, outermost first */
+    struct ta__slot *slots;                           /* the words it was read from, in the same order */
+    struct ta__state *new_states;                     /* a walk in progress, innermost first */
+    struct ta__slot *new_slots;
+    uint64_t limit_power;            /* multiplier of the rolling hash to the power of limit */
+    uintptr_t stack_low, stack_high; /* the stack that the memo describes: all reads lie inside */
+    int64_t sample_left;             /* sampled mode: bytes until the next sample */
+
+    /* -- cold -- */
+    void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later */
+    void *domains;                       /* alloc: this thread's part of the heaps of other domains */
+    uintptr_t own_low, own_high;         /* the thread's own stack */
+    uintptr_t foreign_low, foreign_high; /* the mapping of the last other stack it ran on */
+    uint64_t sample_random;
+    uint64_t counted_lost, counted_cut_short; /* read by any */
+    int32_t slot;                             /* in base/world */
+    int32_t number; /* of threads, in the order of their first allocation: what a snapshot calls a thread */
+    int32_t tid;
+    uint32_t counts_capacity; /* leaves that counts has room for */
+    uint32_t state_capacity;
+    uint8_t is_main;
+    uint8_t is_ready; /* alloc finished its part of the set-up */
+    uint8_t no_trace; /* allocations of this thread stay untraced while set: our own helpers */
+    char name[16];
+};
+
+_Static_assert(__builtin_offsetof(struct ta__thread, states) == 64, "the hot fields fill one cache line");
+
+#endif

@@ -1,0 +1,129 @@
+/* trace.h: the public face of tracing inside the library — all that alloc and snapshot may know of it.
+ *
+ * alloc asks for a leaf and counts; control starts and stops; snapshot reads the tables. Nothing here calls alloc. */
+#ifndef TA_TRACE_TRACE_H
+#define TA_TRACE_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "trace/source.h"
+#include "trace/thread.h"
+
+/* ---- capture.c: who asks for memory ------------------------------------------------------------------------------ */
+
+/* The leaf of the stack that begins with return address `ip`, whose frame has the registers sp and fp, for an
+ * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
+uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain);
+
+/* Memory for the memo and the counters of a new thread; 0 when there is none: it stays untraced. */
+int ta__capture_thread_init(struct ta__thread *self);
+/* Resident bytes of a thread's memo and counters. */
+size_t ta__capture_resident(const struct ta__thread *thread);
+/* Forgets the remembered stack. */
+void ta__capture_forget(struct ta__thread *self);
+
+/* ---- contexts.c: stacks become numbers --------------------------------------------------------------------------- */
+
+/* One frame of a path that is to be interned. */
+struct ta__path_frame {
+    uint64_t address;
+    uint32_t salt; /* which occupant of the address: see modules.h */
+};
+
+int ta__contexts_init(uint32_t max_contexts);
+uint32_t ta__context_count(void);
+uint32_t ta__leaf_count(void);
+uint32_t ta__leaf_capacity(void);
+const struct ta__source_context *ta__contexts(void);
+const struct ta__source_leaf *ta__leaves(void);
+TA_INLINE uint32_t ta__leaf_domain(uint32_t leaf)
+{
+    return leaf == 0 ? 0 : ta__leaves()[leaf].domain;
+}
+/* The frames of a leaf, most recent first: up to max are stored, the number of all is returned. */
+size_t ta__leaf_frames(uint32_t leaf, uint64_t *addresses, size_t max);
+/* The leaf that stands for all stacks of a domain that could not be interned, and the one for untraced blocks of it. */
+uint32_t ta__leaf_overflow(uint32_t domain);
+uint32_t ta__leaf_untraced(uint32_t domain);
+size_t ta__contexts_memory(void);
+
+/* ---- counters.c: what the leaves hold ------------------------------------------------------------------------------
+ */
+
+enum { TA__FLUSH_BYTES = 64 * 1024 };
+
+/* The new current/peak after an allocation when the thread's delta reached a new high; cold. */
+void ta__counters_new_high(struct ta__thread *self);
+void ta__counters_flush(struct ta__thread *self);
+/* For threads without counters of their own, and for ta_track: atomic. */
+void ta__counters_shared_add(uint32_t leaf, size_t size);
+void ta__counters_shared_remove(uint32_t leaf, size_t size);
+/* counts[i] = sum over threads of leaf first + i. */
+void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts);
+void ta__counters_traced(size_t *current, size_t *peak);
+
+/* An allocation of `size` bytes under `leaf`: the owner's plain stores, about ten instructions. */
+TA_INLINE void ta__count_allocation(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *counts = &self->counts[leaf];
+    ta__owner_add(&counts->allocated_blocks, 1);
+    ta__owner_add(&counts->allocated_bytes, size);
+    int64_t delta = ta__load_relaxed(&self->delta) + (int64_t)size;
+    ta__store_relaxed(&self->delta, delta);
+    if (delta > ta__load_relaxed(&self->delta_high))
+        ta__counters_new_high(self);
+}
+
+TA_INLINE void ta__count_free(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *counts = &self->counts[leaf];
+    ta__owner_add(&counts->freed_blocks, 1);
+    ta__owner_add(&counts->freed_bytes, size);
+    int64_t delta = ta__load_relaxed(&self->delta) - (int64_t)size;
+    ta__store_relaxed(&self->delta, delta);
+    if (TA_UNLIKELY(delta < -(int64_t)TA__FLUSH_BYTES))
+        ta__counters_flush(self);
+}
+
+/* ---- control.c: on, off, clear --------------------------------------------------------------------------------------
+ */
+
+struct ta__trace_config {
+    uint32_t limit;
+    uint64_t sample_bytes; /* 0 = every allocation */
+    uint32_t max_contexts;
+};
+
+/* The gate changed since this thread looked: adopts mode, limit and epoch. Called outside of pending stops. */
+void ta__trace_adapt(struct ta__thread *self, uint32_t gate);
+void ta__trace_configure(const struct ta__trace_config *config);
+uint64_t ta__trace_epoch(void);
+uint64_t ta__trace_sample_bytes(void);
+/* Do headers with this epoch carry a trace that still counts? Inside an operation. */
+int ta__trace_is_present(uint32_t epoch);
+/* An epoch that none ever is: the block's trace is what ta_track recorded for its address. */
+enum { TA__EPOCH_TRACKED = 0xFFFF };
+/* Around fork: no change of mode is under way; in the child every lock is free again. */
+void ta__trace_before_fork(void);
+void ta__trace_after_fork_in_parent(void);
+void ta__trace_after_fork_in_child(void);
+
+/* Events that belong to no leaf; any thread. */
+struct ta__trace_events {
+    uint64_t lost, overflowed, cut_short, foreign_frees, invalid_frees, snapshot_errors;
+};
+extern struct ta__trace_events ta__trace_events;
+
+/* ---- what control needs from the module above, given at set-up
+ * ------------------------------------------------------- */
+
+struct ta__trace_hooks {
+    struct ta__thread *(*self)(void); /* the calling thread's structure, set up; NULL when it cannot be had */
+    /* Walks all blocks with the world stopped and takes the traces of the given epoch out of their headers. */
+    void (*scrub_headers)(void);
+};
+void ta__trace_set_hooks(const struct ta__trace_hooks *hooks);
+
+#endif
