@@ -300,9 +300,9 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     }
 
     retire_overlapped(table, fresh);
-    for (struct ta__module *known = latest; known != NULL;
-         known = known->earlier == 0 ? NULL : &table->modules[known->earlier - 1]) {
-        if (is_same_file(known, fresh, path)) {
+    for (uint32_t i = 0; i < modules.count; i++) {
+        struct ta__module *known = &table->modules[i];
+        if (is_same_file(known, fresh, path)) { /* loaded again where it was: the same module, under its old salt */
             ta__store_relaxed(&known->link_map, fresh->link_map);
             ta__store_relaxed(&known->verified, fresh->verified);
             ta__store_release(&known->is_gone, 0);
@@ -319,8 +319,6 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     added->path = keep_path(table, path);
     added->salt = (uint16_t)salt;
     added->id.v = modules.count + 1;
-    if (latest != NULL)
-        added->earlier = latest->id.v;
     if (added->is_loader) {
         ta__store_relaxed(&ta__loader_range.start, added->start);
         ta__store_release(&ta__loader_range.size, added->end - added->start);

@@ -35,7 +35,6 @@ struct ta__module {
     const char *path;             /* ours, lives as long as the table; "" when it could not be kept */
     uint64_t content;             /* stands for the build id where there is none */
     ta__module_id id;
-    uint32_t earlier;  /* index + 1 of the module that had the same start before, 0 = none */
     uint32_t verified; /* in which doubt-period its identity was last looked at */
     uint16_t salt;     /* tells it from others that had some of its addresses */
     uint8_t is_loader; /* it is ld.so */
