@@ -299,6 +299,7 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
         return latest;
     }
 
+    ta__store_relaxed(&modules.foreign_page, 0); /* pages of this object are no longer foreign */
     retire_overlapped(table, fresh);
     for (uint32_t i = 0; i < modules.count; i++) {
         struct ta__module *known = &table->modules[i];
@@ -325,7 +326,6 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     }
     ta__store_release(&modules.count, added->id.v);
     ta__store_release(bucket, added->id.v);
-    ta__store_relaxed(&modules.foreign_page, 0);
     return added;
 }
 

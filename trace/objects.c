@@ -60,6 +60,16 @@ static int find_in_loader(uintptr_t address, struct ta__object *object)
 }
 #endif
 
+typedef uintptr_t __attribute__((may_alias)) any_word;
+
+/* Word by word, because the other side may be at it at the same time: the version tells afterwards. */
+static void copy_words(struct ta__object *to, const struct ta__object *from)
+{
+    _Static_assert(sizeof *to % sizeof(uintptr_t) == 0, "an object is made of words");
+    for (size_t i = 0; i < sizeof *to / sizeof(uintptr_t); i++)
+        ta__store_relaxed((any_word *)to + i, ta__load_relaxed((const any_word *)from + i));
+}
+
 static int find_in_list(uintptr_t address, struct ta__object *object)
 {
     enum { ATTEMPTS = 1000 };
@@ -71,11 +81,11 @@ static int find_in_list(uintptr_t address, struct ta__object *object)
             int found = 0;
             uint32_t count = ta__load_relaxed(&list.count);
             for (uint32_t at = 0; at < count && !found; at++) {
-                *object = list.objects[at];
+                copy_words(object, &list.objects[at]);
                 found = address >= object->start && address < object->end;
             }
-            __atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence behind the first change of version */
-            if (ta__load_relaxed(&list.version) == version)
+            /* adds nothing: its release half keeps the reads above from moving behind it */
+            if (ta__add_acq_rel(&list.version, 0) == version)
                 return found;
         }
         ta__cpu_pause();
@@ -111,7 +121,7 @@ static int add_to_list(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     object.start = info->dlpi_addr + (low & ~(uintptr_t)4095);
     object.end = info->dlpi_addr + high;
-    list.objects[(*count)++] = object;
+    copy_words(&list.objects[(*count)++], &object);
     return 0;
 }
 
@@ -122,12 +132,11 @@ void ta__objects_refresh(void)
     if (list.objects == NULL)
         ta__store_release(&list.objects, (struct ta__object *)ta__memory_map(LIST_CAPACITY * sizeof *list.objects));
     if (list.objects != NULL) {
-        ta__store_relaxed(&list.version, list.version + 1);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
+        ta__add_acq_rel(&list.version, 1); /* acquire half: the writes below stay behind it */
         uint32_t count = 0;
         dl_iterate_phdr(add_to_list, &count);
         ta__store_relaxed(&list.count, count);
-        ta__store_release(&list.version, list.version + 1);
+        ta__add_acq_rel(&list.version, 1);
     }
     ta__store_release(&list.being_written, 0);
 }
