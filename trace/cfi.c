@@ -107,6 +107,46 @@ static struct ta__cursor cursor_in(const struct ta__cfi_span *span, const uint8_
     return cursor;
 }
 
+/* The tables of this process are in this machine's byte order: one load per number. */
+static inline void get_native(struct ta__cursor *cursor, void *value, size_t bytes)
+{
+    if (TA_UNLIKELY(cursor->failed || (size_t)(cursor->end - cursor->at) < bytes)) {
+        cursor->failed = 1;
+        memset(value, 0, bytes);
+        return;
+    }
+    memcpy(value, cursor->at, bytes);
+    cursor->at += bytes;
+}
+
+static uint8_t get_u8(struct ta__cursor *cursor)
+{
+    uint8_t value;
+    get_native(cursor, &value, sizeof value);
+    return value;
+}
+
+static uint16_t get_u16(struct ta__cursor *cursor)
+{
+    uint16_t value;
+    get_native(cursor, &value, sizeof value);
+    return value;
+}
+
+static uint32_t get_u32(struct ta__cursor *cursor)
+{
+    uint32_t value;
+    get_native(cursor, &value, sizeof value);
+    return value;
+}
+
+static uint64_t get_u64(struct ta__cursor *cursor)
+{
+    uint64_t value;
+    get_native(cursor, &value, sizeof value);
+    return value;
+}
+
 /* ---- encoded pointers ---- */
 
 static uint64_t get_form(struct ta__cursor *cursor, unsigned form)
@@ -115,19 +155,19 @@ static uint64_t get_form(struct ta__cursor *cursor, unsigned form)
     case PE_ABSPTR:
     case PE_UDATA8:
     case PE_SDATA8:
-        return ta__get_fixed(cursor, 8);
+        return get_u64(cursor);
     case PE_ULEB128:
         return ta__get_uleb(cursor);
     case PE_UDATA2:
-        return ta__get_fixed(cursor, 2);
+        return get_u16(cursor);
     case PE_UDATA4:
-        return ta__get_fixed(cursor, 4);
+        return get_u32(cursor);
     case PE_SLEB128:
         return (uint64_t)ta__get_sleb(cursor);
     case PE_SDATA2:
-        return (uint64_t)(int64_t)(int16_t)ta__get_fixed(cursor, 2);
+        return (uint64_t)(int64_t)(int16_t)get_u16(cursor);
     case PE_SDATA4:
-        return (uint64_t)(int64_t)(int32_t)ta__get_fixed(cursor, 4);
+        return (uint64_t)(int64_t)(int32_t)get_u32(cursor);
     default:
         cursor->failed = 1;
         return 0;
@@ -171,7 +211,7 @@ static void skip_pointer(struct ta__cursor *cursor, uint8_t encoding)
 static struct ta__cursor open_record(const struct ta__cfi_span *span, const uint8_t *at)
 {
     struct ta__cursor record = cursor_in(span, at);
-    uint64_t length = ta__get_fixed(&record, 4);
+    uint64_t length = get_u32(&record);
     if (length == 0 || length >= 0xfffffff0u || length > (uint64_t)(record.end - record.at))
         record.failed = 1;
     else
@@ -189,13 +229,13 @@ static int read_augmentation(struct ta__cursor *record, const char *letters, str
     for (; *letters != '\0'; letters++) {
         switch (*letters) {
         case 'R':
-            cie->address_encoding = (uint8_t)ta__get_fixed(&data, 1);
+            cie->address_encoding = get_u8(&data);
             break;
         case 'P':
-            skip_pointer(&data, (uint8_t)ta__get_fixed(&data, 1));
+            skip_pointer(&data, get_u8(&data));
             break;
         case 'L':
-            ta__get_fixed(&data, 1);
+            get_u8(&data);
             break;
         case 'S':
             cie->is_signal_frame = 1;
@@ -212,21 +252,21 @@ static int read_augmentation(struct ta__cursor *record, const char *letters, str
 static int read_cie(const struct ta__cfi_span *span, const uint8_t *at, struct cie *cie)
 {
     struct ta__cursor record = open_record(span, at);
-    if (ta__get_fixed(&record, 4) != 0 || record.failed) /* a CIE says 0 where an FDE points at its CIE */
+    if (get_u32(&record) != 0 || record.failed) /* a CIE says 0 where an FDE points at its CIE */
         return 0;
-    uint64_t version = ta__get_fixed(&record, 1);
+    uint64_t version = get_u8(&record);
     const char *letters = (const char *)record.at;
-    while (ta__get_fixed(&record, 1) != 0)
+    while (get_u8(&record) != 0)
         ;
     if (record.failed)
         return 0;
     if (letters[0] == 'e' && letters[1] == 'h' && letters[2] == '\0') { /* gcc 2: one pointer more */
-        ta__get_fixed(&record, 8);
+        get_u64(&record);
         letters += 2;
     }
     if (version == 4) {
-        uint64_t address_size = ta__get_fixed(&record, 1);
-        uint64_t segment_size = ta__get_fixed(&record, 1);
+        uint64_t address_size = get_u8(&record);
+        uint64_t segment_size = get_u8(&record);
         if (address_size != sizeof(void *) || segment_size != 0)
             return 0;
     } else if (version != 1 && version != 3) {
@@ -234,7 +274,7 @@ static int read_cie(const struct ta__cfi_span *span, const uint8_t *at, struct c
     }
     cie->code_factor = ta__get_uleb(&record);
     cie->data_factor = ta__get_sleb(&record);
-    uint64_t return_column = version == 1 ? ta__get_fixed(&record, 1) : ta__get_uleb(&record);
+    uint64_t return_column = version == 1 ? get_u8(&record) : ta__get_uleb(&record);
     if (record.failed || return_column != TA__DWARF_RA)
         return 0;
 
@@ -258,7 +298,7 @@ static int read_fde(const struct ta__cfi_span *span, const uint8_t *at, struct f
     struct ta__cursor record = open_record(span, at);
     *next = record.failed ? NULL : record.end;
     const uint8_t *cie_field = record.at;
-    uint64_t cie_distance = ta__get_fixed(&record, 4);
+    uint64_t cie_distance = get_u32(&record);
     if (record.failed || cie_distance == 0 || cie_distance > (uint64_t)(cie_field - span->low))
         return 0;
     if (!read_cie(span, cie_field - cie_distance, &fde->cie))
@@ -307,10 +347,10 @@ static uint8_t width_of(uint8_t encoding)
 static int read_header(const struct ta__cfi_tables *tables, struct search_table *table)
 {
     struct ta__cursor cursor = cursor_in(&tables->header_span, tables->header);
-    uint64_t version = ta__get_fixed(&cursor, 1);
-    uint8_t frames_encoding = (uint8_t)ta__get_fixed(&cursor, 1);
-    uint8_t count_encoding = (uint8_t)ta__get_fixed(&cursor, 1);
-    table->encoding = (uint8_t)ta__get_fixed(&cursor, 1);
+    uint64_t version = get_u8(&cursor);
+    uint8_t frames_encoding = get_u8(&cursor);
+    uint8_t count_encoding = get_u8(&cursor);
+    table->encoding = get_u8(&cursor);
     table->frames = (const uint8_t *)get_pointer(&cursor, frames_encoding, tables->header);
     table->count = 0;
     if (cursor.failed || version != 1)
@@ -337,10 +377,10 @@ static uintptr_t entry_at(const struct ta__cfi_tables *tables, const struct sear
     return cursor.failed ? 0 : value;
 }
 
-static int find_by_table(const struct ta__cfi_tables *tables, const struct search_table *table, uintptr_t pc,
-                         struct fde *fde)
+/* The last entry not above pc. */
+static uint64_t search(const struct ta__cfi_tables *tables, const struct search_table *table, uintptr_t pc)
 {
-    uint64_t low = 0, high = table->count; /* the last entry not above pc is in [low, high) */
+    uint64_t low = 0, high = table->count; /* it is in [low, high) */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (entry_at(tables, table, middle, 0) <= pc)
@@ -348,6 +388,31 @@ static int find_by_table(const struct ta__cfi_tables *tables, const struct searc
         else
             high = middle;
     }
+    return low;
+}
+
+/* The same for the one encoding that linkers write: signed words, counted from the header. */
+static uint64_t search_words(const struct ta__cfi_tables *tables, const struct search_table *table, uintptr_t pc)
+{
+    int64_t wanted = (int64_t)(pc - (uintptr_t)tables->header);
+    uint64_t low = 0, high = table->count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        int32_t distance;
+        memcpy(&distance, table->entries.at + middle * 8, sizeof distance);
+        if (distance <= wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int find_by_table(const struct ta__cfi_tables *tables, const struct search_table *table, uintptr_t pc,
+                         struct fde *fde)
+{
+    uint64_t low = TA_LIKELY(table->encoding == (PE_DATAREL | PE_SDATA4)) ? search_words(tables, table, pc)
+                                                                          : search(tables, table, pc);
     const uint8_t *next;
     return read_fde(&tables->frame_span, (const uint8_t *)entry_at(tables, table, low, 1), fde, &next) &&
            pc >= fde->begin && pc < fde->end;
@@ -473,13 +538,13 @@ static enum step step_extended(struct machine *machine, struct ta__cursor *progr
         machine->location = get_pointer(program, machine->cie->address_encoding, NULL);
         return machine->location > machine->target ? STEP_ROW_ENDS : STEP_ON;
     case CFA_ADVANCE_LOC1:
-        return advance(machine, ta__get_fixed(program, 1)) ? STEP_ROW_ENDS : STEP_ON;
+        return advance(machine, get_u8(program)) ? STEP_ROW_ENDS : STEP_ON;
     case CFA_ADVANCE_LOC2:
-        return advance(machine, ta__get_fixed(program, 2)) ? STEP_ROW_ENDS : STEP_ON;
+        return advance(machine, get_u16(program)) ? STEP_ROW_ENDS : STEP_ON;
     case CFA_ADVANCE_LOC4:
-        return advance(machine, ta__get_fixed(program, 4)) ? STEP_ROW_ENDS : STEP_ON;
+        return advance(machine, get_u32(program)) ? STEP_ROW_ENDS : STEP_ON;
     case CFA_MIPS_ADVANCE_LOC8:
-        return advance(machine, ta__get_fixed(program, 8)) ? STEP_ROW_ENDS : STEP_ON;
+        return advance(machine, get_u64(program)) ? STEP_ROW_ENDS : STEP_ON;
     case CFA_OFFSET_EXTENDED:
         number = ta__get_uleb(program);
         set_place(machine, number, TA__CFI_AT_CFA, get_scaled_uleb(machine, program));

@@ -408,6 +408,12 @@ void ta__modules_begin(void)
     errno = saved_errno;
 }
 
+void ta__modules_after_fork(void)
+{
+    ta__objects_after_fork();
+    unlock(); /* what a vanished writer left unfinished was not published */
+}
+
 /* ---- readers ---- */
 
 static int covers(const struct ta__module *module, uintptr_t address)

@@ -65,6 +65,9 @@ void ta__modules_begin(void);
 /* On an allocation request by ld.so. Lock-free; costs one look-up per module that is loaded. */
 TA_COLD void ta__modules_check(void);
 
+/* In the child of a fork, where the thread that was writing the table may not exist. */
+void ta__modules_after_fork(void);
+
 /* The module at an address, entered into the table if it is new; NULL when no object is there. When it cannot be
  * entered now (another writer, the table full or unmapped) the answer is `scratch`, with id 0: right for the moment,
  * but not to be kept, and its path is the loader's. */

@@ -140,3 +140,12 @@ void ta__objects_refresh(void)
     }
     ta__store_release(&list.being_written, 0);
 }
+
+void ta__objects_after_fork(void)
+{
+    if (list.version % 2 != 0) {
+        list.count = 0; /* half written: empty until it is made anew */
+        list.version++;
+    }
+    ta__store_release(&list.being_written, 0);
+}

@@ -22,6 +22,9 @@ int ta__object_find(uintptr_t address, struct ta__object *object);
  * the caller. */
 void ta__objects_refresh(void);
 
+/* In the child of a fork: a vanished writer no longer keeps the list. */
+void ta__objects_after_fork(void);
+
 /* For tests: behave as with a libc that lacks _dl_find_object. */
 void ta__objects_use_list(int on);
 

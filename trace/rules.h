@@ -44,7 +44,7 @@ extern struct ta__rule_tag ta__rules_tag __attribute__((visibility("hidden")));
 /* Neither entry is this address's: ask the tables and remember. */
 TA_COLD uint64_t ta__rule_missed(uintptr_t return_address);
 
-/* The rule of a return address: 8 instructions when the first entry is it, beside the table's own address, which a
+/* The rule of a return address: nine instructions when the first entry is it, beside the table's own address, which a
  * loop keeps in a register. */
 TA_INLINE uint64_t ta__rule(uintptr_t return_address)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -487,6 +488,43 @@ static void test_modules_come_and_go_while_threads_read_rules(void)
     }
 }
 
+static void *write_table(void *context)
+{
+    (void)context;
+    struct ta__module scratch;
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        ta__modules_begin(); /* every module is doubtful again: describing it takes the lock */
+        ta__module_describe(loader_address(), &scratch);
+    }
+    return NULL;
+}
+
+static void test_modules_after_fork_of_a_writer_are_kept_again(void)
+{
+    uintptr_t site = own_call_site();
+    pthread_t writer;
+    is_over = 0;
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&writer, NULL, write_table, NULL));
+
+    unsigned kept = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct ta__module scratch;
+            ta__modules_after_fork();
+            ta__modules_begin();
+            _exit(ta__module_describe(site, &scratch)->id.v != 0 ? 0 : 1);
+        }
+        int status = -1;
+        TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+        kept += status == 0;
+    }
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    pthread_join(writer, NULL);
+
+    TEST_ASSERT_EQUAL_UINT(100, kept);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -509,5 +547,6 @@ int main(void)
     RUN_TEST(test_modules_exchanged_while_stopped_are_noticed_at_the_next_beginning);
     RUN_TEST(test_modules_gone_are_noticed_when_their_addresses_are_asked_for);
     RUN_TEST(test_modules_come_and_go_while_threads_read_rules);
+    RUN_TEST(test_modules_after_fork_of_a_writer_are_kept_again);
     return UNITY_END();
 }
