@@ -495,7 +495,8 @@ static void test_rules_of_libpython_equal_libdw(void)
             return;
         }
     }
-    compare_tool("python3 -c 'import sys; print(sys.executable)'"); /* Debian's contains the library */
+    compare_tool(
+        "PATH=/usr/bin:/bin python3 -c 'import sys; print(sys.executable)'"); /* Debian's contains the library */
 }
 
 static void test_rules_of_the_gcc_driver_equal_libdw(void)
