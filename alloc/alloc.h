@@ -10,8 +10,7 @@
 #include "alloc/heap.h"
 #include "trace/trace.h"
 
-/* ---- process.c, thread.c: life cycles
- * ------------------------------------------------------------------------------------- */
+/* ---- process.c, thread.c: life cycles ---------------------------------------------------------------------------- */
 
 extern TA_THREAD_LOCAL struct ta__thread *ta__self;
 /* What ta__self points to before a thread's first operation. */
@@ -26,8 +25,14 @@ int ta__process_is_ready(void);
 void ta__thread_free_deferred(struct ta__thread *self);
 void ta__thread_after_fork(struct ta__thread *self);
 
-/* ---- slow.c: everything that is not the common case
- * --------------------------------------------------------------------------- */
+/* ---- malloc.c ------------------------------------------------------------------------------------------------------ */
+
+/* malloc in any mode, for a thread that has not adapted to the present one. */
+void *ta__malloc_any(size_t size, struct ta__thread *self);
+/* Chooses what malloc does in the mode that the thread has adapted to. */
+void ta__malloc_choose(struct ta__thread *self, uint32_t gate);
+
+/* ---- slow.c: everything that is not the common case -------------------------------------------------------------- */
 
 /* Who asks: the return address of the entry point, and the registers of the frame it returns to. */
 struct ta__caller {
@@ -59,8 +64,7 @@ void ta__release(void *user, struct ta__caller caller);
 void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller caller);
 size_t ta__usable(void *user);
 
-/* ---- emergency.c: when nothing else can be used
- * ---------------------------------------------------------------------------------- */
+/* ---- emergency.c: when nothing else can be used ------------------------------------------------------------------ */
 
 /* Memory that is never given back, for requests that arrive while the thread is inside the allocator or cannot have a
  * structure: zeroed, aligned as asked (a power of two), or NULL. */
@@ -69,17 +73,14 @@ void *ta__emergency_allocate(size_t size, size_t alignment);
 int ta__emergency_owns(const void *user);
 size_t ta__emergency_size(const void *user);
 
-/* ---- misuse.c: what is wrong is said once, clearly
- * ---------------------------------------------------------------------------------- */
+/* ---- misuse.c: what is wrong is said once, clearly --------------------------------------------------------------- */
 
 /* `user` is in our range but its header does not verify. Reports; aborts or returns as the option says. */
 void ta__misuse(const char *call, void *user);
 /* `user` is none of ours: counted. */
 void ta__foreign(void *user);
 
-/* ---- options.c
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- options.c --------------------------------------------------------------------------------------------------- */
 
 struct ta__options {
     int nframe; /* 0 = do not trace */

@@ -8,17 +8,17 @@
  *      | 32 bits   | 32 bits  | 48 bits| 16  | exactly `size`, then rounding
  *      +-----------+----------+--------+-----+------------------ - -
  *
- *      leaf   who asked, and for which domain: a number of trace/contexts.c. 0 = untraced, domain 0
+ *      leaf   who asked, and for which domain: a number of trace/contexts.c; not written in plain blocks
  *      check  low half of the user pointer ^ the process's random key ^ kind; says "this is a live header, for exactly
  *             this address"
  *      size   bytes asked for, never rounded
  *      epoch  which start/clear the trace belongs to; traces of an earlier epoch are gone
  *
  * kind is in the two low bits, which pointer and key leave 0:
- *      0 plain      no trace: leaf is a domain's untraced leaf
- *      1 traced
+ *      0 plain      no trace, domain 0
+ *      1 leaf       the leaf tells domain and stack; whether the trace still counts, the epoch tells (0: there is none)
  *      2 aligned    the block begins `shift` bytes before the header, where a forwarding header stands (below)
- *      3 aligned and traced
+ *      3 aligned, with a leaf
  *
  * An aligned block:
  *      block                              header           user pointer (aligned as asked)
@@ -54,8 +54,9 @@ enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_A
 
 _Static_assert(sizeof(struct ta__header) == TA__HEADER_SIZE, "malloc's alignment is kept by exactly 16 bytes");
 
-/* Random, the four low bits 0; set once before the first block. */
+/* Random, the four low bits 0; set once before the first block. With the kind of a traced block, for the hot paths. */
 extern uint32_t ta__header_key;
+extern uint32_t ta__header_key_traced;
 
 TA_INLINE struct ta__header *ta__header_of(const void *user)
 {
@@ -83,12 +84,13 @@ TA_INLINE int ta__header_verifies(const void *user)
     return ta__header_kind(user) <= TA__KIND_ALIGNED_TRACED;
 }
 
-TA_INLINE void *ta__header_write(void *user, uint32_t kind, uint32_t leaf, size_t size, uint32_t epoch)
+/* epoch_bits: the epoch in its place, above the size. */
+TA_INLINE void *ta__header_write(void *user, uint32_t kind, uint32_t leaf, size_t size, uint64_t epoch_bits)
 {
     struct ta__header *header = ta__header_of(user);
     header->leaf = leaf;
     header->check = ta__header_check(user, kind);
-    header->size_and_epoch = size | (uint64_t)epoch << TA__SIZE_BITS;
+    header->size_and_epoch = size | epoch_bits;
     return user;
 }
 
@@ -97,9 +99,52 @@ TA_INLINE size_t ta__header_size(const struct ta__header *header)
     return header->size_and_epoch & TA__SIZE_MASK;
 }
 
+/* 0 for plain blocks: untraced, domain 0. */
+TA_INLINE uint32_t ta__header_leaf(const struct ta__header *header, uint32_t kind)
+{
+    return (kind & TA__KIND_TRACED) != 0 ? header->leaf : 0;
+}
+
 TA_INLINE uint32_t ta__header_epoch(const struct ta__header *header)
 {
     return (uint32_t)(header->size_and_epoch >> TA__SIZE_BITS);
+}
+
+/* The two common cases. The user pointer takes the block's register: an instruction less than keeping both. */
+TA_INLINE void *ta__user_in_place(void *block)
+{
+    char *user = (char *)block + TA__HEADER_SIZE;
+    __asm__("" : "+r"(user));
+    return user;
+}
+
+TA_INLINE void *ta__header_write_plain(void *block, size_t size)
+{
+    void *user = ta__user_in_place(block);
+    struct ta__header *header = ta__header_of(user);
+    header->check = (uint32_t)(uintptr_t)user ^ ta__header_key;
+    header->size_and_epoch = size;
+    return user;
+}
+
+TA_INLINE void *ta__header_write_traced(void *block, uint32_t leaf, size_t size, uint64_t epoch_bits)
+{
+    void *user = ta__user_in_place(block);
+    struct ta__header *header = ta__header_of(user);
+    header->leaf = leaf;
+    header->check = (uint32_t)(uintptr_t)user ^ ta__header_key_traced;
+    header->size_and_epoch = size | epoch_bits;
+    return user;
+}
+
+TA_INLINE int ta__header_is_plain(const void *user)
+{
+    return ((uint32_t)(uintptr_t)user ^ ta__header_of(user)->check) == ta__header_key;
+}
+
+TA_INLINE int ta__header_is_traced(const void *user)
+{
+    return ((uint32_t)(uintptr_t)user ^ ta__header_of(user)->check) == ta__header_key_traced;
 }
 
 /* Makes the header not verify: for blocks whose memory the allocator does not link at once. */
@@ -108,8 +153,7 @@ TA_INLINE void ta__header_kill(void *user)
     ta__header_of(user)->check = ~ta__header_check(user, 0);
 }
 
-/* ---- aligned blocks
- * --------------------------------------------------------------------------------------------------- */
+/* ---- aligned blocks ---------------------------------------------------------------------------------------------- */
 
 TA_INLINE void ta__forward_write(void *block, size_t shift)
 {

@@ -43,6 +43,13 @@ void ta__heap_free_slow(mi_page_t *page, void *block)
     errno = saved_errno;
 }
 
+void ta__heap_page_emptied(mi_page_t *page)
+{
+    int saved_errno = errno;
+    _mi_page_retire(page);
+    errno = saved_errno;
+}
+
 void *ta__heap_new(void)
 {
     int saved_errno = errno;

@@ -49,21 +49,32 @@ TA_INLINE mi_page_t *ta__heap_page(const void *address)
     return _mi_checked_ptr_page(address);
 }
 
-/* Back onto the page's list. */
+/* Of another thread's page, or of one with flags. */
 TA_COLD void ta__heap_free_slow(mi_page_t *page, void *block);
+/* The last block of a page was freed. */
+TA_COLD void ta__heap_page_emptied(mi_page_t *page);
+
+/* A page of the calling thread's, with no flag set: the usual case. */
+TA_INLINE int ta__heap_is_local(mi_page_t *page)
+{
+    return _mi_prim_thread_id() == mi_page_xthread_id(page);
+}
+
+/* Puts a block back onto the list of a local page; 1 when that was its last: call ta__heap_page_emptied. */
+TA_INLINE int ta__heap_push(mi_page_t *page, void *freed)
+{
+    mi_block_t *block = freed;
+    block->next = (mi_encoded_t)page->local_free;
+    page->local_free = block;
+    return TA_UNLIKELY(--page->used == 0) && page->retire_expire == 0;
+}
 
 TA_INLINE void ta__heap_free(mi_page_t *page, void *block)
 {
-    if (TA_LIKELY(_mi_prim_thread_id() == mi_page_xthread_id(page))) { /* ours, and no flag is set */
-        mi_block_t *freed = block;
-        freed->next = (mi_encoded_t)page->local_free;
-        page->local_free = freed;
-        if (TA_LIKELY(--page->used != 0))
-            return;
-        page->used++; /* the cold function frees it properly, with what follows an empty page */
-        page->local_free = (mi_block_t *)freed->next;
-    }
-    ta__heap_free_slow(page, block);
+    if (TA_UNLIKELY(!ta__heap_is_local(page)))
+        ta__heap_free_slow(page, block);
+    else if (TA_UNLIKELY(ta__heap_push(page, block)))
+        ta__heap_page_emptied(page);
 }
 
 /* Bytes from the block's beginning that may be used, header included. */
@@ -72,8 +83,7 @@ TA_INLINE size_t ta__heap_block_bytes(const mi_page_t *page)
     return mi_page_usable_block_size(page);
 }
 
-/* ---- heaps and their parts (cold)
- * ---------------------------------------------------------------------------------------- */
+/* ---- heaps and their parts (cold) -------------------------------------------------------------------------------- */
 
 void *ta__heap_new(void);
 /* The calling thread's part; NULL when there is no memory for it. */

@@ -14,8 +14,7 @@
 #include "trace/rules.h"
 #include "trace/tracked.h"
 
-/* ---- looking up
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- looking up -------------------------------------------------------------------------------------------------- */
 
 static size_t frames_of_leaf(uint32_t leaf, void **frames, size_t max, size_t *total)
 {
@@ -62,8 +61,7 @@ size_t ta_get_object_traceback(const void *block, void **frames, size_t max, siz
     return ta_get_traceback(0, (uintptr_t)block, frames, max, total);
 }
 
-/* ---- tracking
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- tracking ---------------------------------------------------------------------------------------------------- */
 
 /* Marks a live block of domain 0 as having its trace in the table; what it counted goes. */
 static int adopt_live_block(struct ta__thread *self, uint32_t domain, uintptr_t address)
@@ -78,7 +76,8 @@ static int adopt_live_block(struct ta__thread *self, uint32_t domain, uintptr_t 
     size_t size = ta__header_size(header);
     if ((kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(header)))
         ta__count_free(self, header->leaf, size);
-    ta__header_write(user, (kind & TA__KIND_ALIGNED) | TA__KIND_TRACED, header->leaf, size, TA__EPOCH_TRACKED);
+    ta__header_write(user, (kind & TA__KIND_ALIGNED) | TA__KIND_TRACED, ta__header_leaf(header, kind), size,
+                     (uint64_t)TA__EPOCH_TRACKED << TA__SIZE_BITS);
     return 1;
 }
 
@@ -137,9 +136,7 @@ int ta_untrack(uint32_t domain, uintptr_t address)
     return result;
 }
 
-/* ---- health
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- health ------------------------------------------------------------------------------------------------------ */
 
 void ta_get_health(struct ta_health *health, size_t size)
 {

@@ -29,15 +29,14 @@ TA_INLINE void leave(struct ta__thread *self)
     ta__store_release(&self->world.in_op, 0u);
 }
 
-/* ---- allocation
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- allocation -------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void *malloc_slow(size_t size)
 {
     return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
 }
 
-/* Leaf and block are there or not: the rare rest of a traced allocation. */
+/* Leaf or block are missing: the rare rest of a traced allocation. */
 TA_COLD static void *malloc_traced_rest(struct ta__thread *self, size_t size, uint32_t leaf, uint32_t gate)
 {
     void *block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
@@ -47,72 +46,190 @@ TA_COLD static void *malloc_traced_rest(struct ta__thread *self, size_t size, ui
     return user;
 }
 
-__attribute__((noinline)) static void *malloc_traced(size_t size)
+TA_COLD static void *malloc_new_high(void *user, struct ta__thread *self, uint32_t gate)
 {
-    struct ta__caller caller = TA__CALLER();
-    struct ta__thread *self = ta__self;
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != ta__load_relaxed(&self->world.view) || size > SMALL_REQUEST_MAX ||
-                    (gate & TA__GATE_SAMPLED) != 0))
-        return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
+    ta__counters_new_high(self);
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+    return user;
+}
 
+/* The thread is inside from here on, also for signal handlers; 0: it may not act, or has more to do first. */
+TA_INLINE int begin_traced(struct ta__thread *self, uint32_t gate, size_t size)
+{
+    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX))
+        return 0;
     ta__store_relaxed(&self->world.view, 0u);
     ta__compiler_fence();
-    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->domain);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL || leaf == 0)) {
-        if (block != NULL)
-            ta__heap_free(ta__heap_page(block), block);
-        return malloc_traced_rest(self, size, leaf, gate);
-    }
-    void *user = ta__header_write(ta__header_user(block), TA__KIND_TRACED, leaf, size, self->epoch);
-    ta__count_allocation(self, leaf, size);
+    return 1;
+}
+
+TA_INLINE void *traced_block(struct ta__thread *self, void *block, size_t size, uint32_t leaf, uint32_t gate)
+{
+    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits);
+    if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
+        return malloc_new_high(user, self, gate);
     ta__compiler_fence();
     ta__store_relaxed(&self->world.view, gate);
     leave(self);
     return user;
 }
 
+/* Whole stacks, or more than one frame of them. */
+__attribute__((noinline)) static void *malloc_stack(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    struct ta__caller caller = TA__CALLER();
+    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
+        return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
+    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->domain);
+    if (TA_UNLIKELY(leaf == 0))
+        return malloc_traced_rest(self, size, leaf, gate);
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_traced_rest(self, size, leaf, gate);
+    return traced_block(self, block, size, leaf, gate);
+}
+
+/* One frame, from another call site than last time. */
+TA_COLD static void *malloc_other_site(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
+{
+    uint32_t leaf = ta__capture_one(self, ip, self->domain);
+    void *block = leaf != 0 ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_traced_rest(self, size, leaf, gate);
+    return traced_block(self, block, size, leaf, gate);
+}
+
+/* One frame: the call site says it all. No frame of our own, no call. */
+__attribute__((noinline)) static void *malloc_one_frame(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
+        return malloc_slow(size);
+    uintptr_t ip = (uintptr_t)__builtin_return_address(0);
+    if (TA_UNLIKELY(self->one_ip != ip))
+        return malloc_other_site(size, self, gate, ip);
+    uint32_t leaf = self->one_leaf;
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_traced_rest(self, size, leaf, gate);
+    return traced_block(self, block, size, leaf, gate);
+}
+
+/* Sampled: nearly every block is plain. */
+__attribute__((noinline)) static void *malloc_sampled(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 || self->domain != 0 ||
+                    self->sample_left < (int64_t)size))
+        return malloc_slow(size);
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_slow(size);
+    self->sample_left -= (int64_t)size;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
+}
+
+void *ta__malloc_any(size_t size, struct ta__thread *self)
+{
+    (void)self;
+    return malloc_slow(size);
+}
+
+void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
+{
+    if ((gate & TA__GATE_TRACING) == 0 || self->no_trace)
+        self->allocate = ta__malloc_any;
+    else if ((gate & TA__GATE_SAMPLED) != 0)
+        self->allocate = malloc_sampled;
+    else
+        self->allocate = (gate & TA__GATE_ONE_FRAME) != 0 ? malloc_one_frame : malloc_stack;
+}
+
 TA_ENTRY void *ta_malloc(size_t size)
 {
     struct ta__thread *self = ta__self;
     enter(self);
-    if (TA_UNLIKELY(ta__gate_read() != 0))
-        return malloc_traced(size);
+    TA__GO_IF_GATED(gated);
     if (TA_UNLIKELY(size > SMALL_REQUEST_MAX))
         return malloc_slow(size);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
         return malloc_slow(size);
-    void *user = ta__header_write(ta__header_user(block), TA__KIND_PLAIN, 0, size, 0);
+    void *user = ta__header_write_plain(block, size);
     leave(self);
     return user;
+
+gated:
+    return self->allocate(size, self);
 }
 
-/* ---- release
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- release ----------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void free_slow(void *user)
 {
-    ta__release(user, TA__CALLER());
+    if (user != NULL) {
+        ta__release(user, TA__CALLER());
+        return;
+    }
+    struct ta__thread *self = ta__self;
+    if (ta__load_relaxed(&self->world.view) != 0)
+        leave(self);
 }
 
-__attribute__((noinline)) static void free_traced(void *user)
+/* The page's last block went. */
+TA_COLD static void free_emptied(mi_page_t *page, struct ta__thread *self)
 {
-    struct ta__thread *self = ta__self;
+    ta__heap_page_emptied(page);
+    leave(self);
+}
+
+/* Same, in a traced operation; or the page is not the thread's own. */
+TA_COLD static void free_traced_rest(mi_page_t *page, void *block, struct ta__thread *self, uint32_t gate)
+{
+    if (block != NULL)
+        ta__heap_free(page, block);
+    else
+        ta__heap_page_emptied(page);
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+}
+
+TA_COLD static void free_flush(struct ta__thread *self, uint32_t gate)
+{
+    ta__counters_flush(self);
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+}
+
+__attribute__((noinline)) static void free_gated(void *user, struct ta__thread *self)
+{
     uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(gate != self->world.view))
+        return free_slow(user);
     mi_page_t *page = ta__heap_page(user);
-    if (TA_UNLIKELY(gate != ta__load_relaxed(&self->world.view) || page == NULL ||
-                    ta__header_kind(user) != TA__KIND_TRACED))
+    if (TA_UNLIKELY(page == NULL))
         return free_slow(user);
     struct ta__header *header = ta__header_of(user);
-    if (TA_UNLIKELY(ta__header_epoch(header) != self->epoch))
+    if (TA_LIKELY(ta__header_is_traced(user))) {
+        uint64_t size = header->size_and_epoch ^ self->epoch_bits;
+        if (TA_UNLIKELY(size >> TA__SIZE_BITS != 0))
+            return free_slow(user); /* of another epoch, or weighted */
+        ta__store_relaxed(&self->world.view, 0u);
+        ta__compiler_fence();
+        ta__count_out(self, header->leaf, size); /* the trace goes before the block can come back */
+    } else if (!ta__header_is_plain(user)) {
         return free_slow(user);
-
-    ta__store_relaxed(&self->world.view, 0u);
-    ta__compiler_fence();
-    ta__count_free(self, header->leaf, ta__header_size(header)); /* the trace goes before the block can come back */
-    ta__heap_free(page, header);
+    }
+    if (TA_UNLIKELY(!ta__heap_is_local(page)))
+        return free_traced_rest(page, header, self, gate);
+    if (TA_UNLIKELY(ta__heap_push(page, header)))
+        return free_traced_rest(page, NULL, self, gate);
+    if (TA_UNLIKELY(ta__is_flush_due(self)))
+        return free_flush(self, gate);
     ta__compiler_fence();
     ta__store_relaxed(&self->world.view, gate);
     leave(self);
@@ -120,22 +237,22 @@ __attribute__((noinline)) static void free_traced(void *user)
 
 TA_ENTRY void ta_free(void *user)
 {
-    if (TA_UNLIKELY(user == NULL))
-        return;
     struct ta__thread *self = ta__self;
     enter(self);
-    if (TA_UNLIKELY(ta__gate_read() != 0))
-        return free_traced(user);
+    TA__GO_IF_GATED(gated);
     mi_page_t *page = ta__heap_page(user);
-    if (TA_UNLIKELY(page == NULL || ta__header_kind(user) != TA__KIND_PLAIN ||
-                    _mi_prim_thread_id() != mi_page_xthread_id(page)))
+    if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user) || !ta__heap_is_local(page)))
         return free_slow(user);
-    ta__heap_free(page, ta__header_of(user));
+    if (TA_UNLIKELY(ta__heap_push(page, ta__header_of(user))))
+        return free_emptied(page, self);
     leave(self);
+    return;
+
+gated:
+    free_gated(user, self);
 }
 
-/* ---- the others: one request each, served by slow.c
- * ---------------------------------------------------------------------------- */
+/* ---- the others: one request each, served by slow.c -------------------------------------------------------------- */
 
 TA_ENTRY void *ta_calloc(size_t count, size_t size)
 {

@@ -14,8 +14,7 @@
 
 #include "base/message.h"
 
-/* ---- sized forms (C23): the size is the caller's claim and not needed
- * ------------------------------------------------- */
+/* ---- sized forms (C23): the size is the caller's claim and not needed -------------------------------------------- */
 
 TA_API void free_sized(void *block, size_t size);
 TA_API void free_aligned_sized(void *block, size_t alignment, size_t size);
@@ -38,8 +37,7 @@ void cfree(void *block)
     ta_free(block);
 }
 
-/* ---- tuning: accepted and without effect
- * --------------------------------------------------------------------------------- */
+/* ---- tuning: accepted and without effect ------------------------------------------------------------------------- */
 
 TA_API int mallopt(int parameter, int value)
 {
@@ -59,8 +57,7 @@ TA_API int malloc_trim(size_t pad)
     return 1;
 }
 
-/* ---- reports: what can be said without walking all blocks
- * ------------------------------------------------------------------ */
+/* ---- reports: what can be said without walking all blocks -------------------------------------------------------- */
 
 TA_API struct mallinfo2 mallinfo2(void)
 {

@@ -18,6 +18,7 @@
 #include "tracealloc.h"
 
 uint32_t ta__header_key;
+uint32_t ta__header_key_traced;
 
 enum { FRESH = 0, BUSY = 1, READY = 2 };
 
@@ -43,8 +44,7 @@ static uint32_t random_key(void)
     return key & ~15u;
 }
 
-/* ---- scrubbing, for the epoch that comes after the last
- * ------------------------------------------------------------------ */
+/* ---- scrubbing, for the epoch that comes after the last ---------------------------------------------------------- */
 
 static void scrub_block(void *block, size_t block_bytes, void *context)
 {
@@ -69,8 +69,7 @@ static struct ta__thread *calling_thread(void)
     return ta__thread_get();
 }
 
-/* ---- fork
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void before_fork(void)
 {
@@ -95,13 +94,13 @@ static void after_fork_in_child(void)
     ta__trace_after_fork_in_child();
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------------------------------------------------ */
 
 static void set_up(void)
 {
     static const struct ta__trace_hooks hooks = {.self = calling_thread, .scrub_headers = scrub_headers};
     ta__header_key = random_key();
+    ta__header_key_traced = ta__header_key | TA__KIND_TRACED;
     ta__options_read();
     ta__threads_init();
     if (!ta__heap_process_init() || !ta__domains_init()) {

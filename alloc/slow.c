@@ -33,8 +33,7 @@ void *ta__invalid_alignment(void)
     return NULL;
 }
 
-/* ---- into and out of an operation
- * ---------------------------------------------------------------------------------------- */
+/* ---- into and out of an operation -------------------------------------------------------------------------------- */
 
 static void mark(struct ta__thread *self)
 {
@@ -63,6 +62,7 @@ struct ta__thread *ta__begin(uint32_t *gate)
         if ((*gate & TA__GATE_TRACING) != 0) {
             ta__store_relaxed(&self->world.view, 0u);
             ta__trace_adapt(self, *gate);
+            ta__malloc_choose(self, *gate);
             if (ta__load_relaxed(&self->world.view) == 0)
                 *gate = 0; /* no memory for tracing: this operation goes untraced, the next one tries again */
         } else {
@@ -85,8 +85,7 @@ void ta__end(struct ta__thread *self, uint32_t gate)
     ta__store_release(&self->world.in_op, 0u);
 }
 
-/* ---- blocks
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* A live block as its header tells. */
 struct live_block {
@@ -95,6 +94,7 @@ struct live_block {
     struct ta__header *header;
     size_t size;
     uint32_t kind;
+    uint32_t leaf;
     int is_counted; /* its trace is of this epoch */
 };
 
@@ -112,18 +112,11 @@ static int examine(const char *call, void *user, struct live_block *live)
     }
     live->kind = ta__header_kind(user);
     live->header = ta__header_of(user);
+    live->leaf = ta__header_leaf(live->header, live->kind);
     live->size = ta__header_size(live->header);
     live->block = (live->kind & TA__KIND_ALIGNED) != 0 ? ta__aligned_block(user) : live->header;
     live->is_counted = (live->kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(live->header));
     return 1;
-}
-
-static void count_in(struct ta__thread *self, uint32_t leaf, size_t size)
-{
-    if (self->counts != NULL)
-        ta__count_allocation(self, leaf, size);
-    else
-        ta__counters_shared_add(leaf, size);
 }
 
 static void count_out(struct ta__thread *self, uint32_t leaf, size_t size)
@@ -138,7 +131,7 @@ static void count_out(struct ta__thread *self, uint32_t leaf, size_t size)
 static void count_block_in(struct ta__thread *self, uint32_t gate, uint32_t leaf, size_t size)
 {
     if ((gate & TA__GATE_SAMPLED) == 0)
-        count_in(self, leaf, size);
+        ta__count_allocation(self, leaf, size);
     else
         ta__sample_count_in(self, leaf, size);
 }
@@ -148,9 +141,9 @@ static void forget_trace(struct ta__thread *self, uint32_t gate, const struct li
 {
     if (live->is_counted) {
         if ((gate & TA__GATE_SAMPLED) == 0)
-            count_out(self, live->header->leaf, live->size);
+            count_out(self, live->leaf, live->size);
         else
-            ta__sample_count_out(self, live->header->leaf, live->size);
+            ta__sample_count_out(self, live->leaf, live->size);
     } else if (ta__header_epoch(live->header) == TA__EPOCH_TRACKED) {
         struct ta__tracked old;
         if (ta__tracked_take(0, (uintptr_t)ta__header_user(live->header), &old))
@@ -191,42 +184,60 @@ static void *obtain(void *theap, size_t size, size_t alignment, int zeroed, stru
     return block;
 }
 
-/* The leaf for a request: of its stack when this one is traced, else the domain's untraced one. */
-static uint32_t leaf_for(struct ta__thread *self, uint32_t gate, size_t size, uint32_t domain,
-                         const struct ta__caller *caller, uint32_t *kind)
+/* What a block's header will say. */
+struct tag {
+    uint32_t leaf;
+    uint32_t kind;
+    uint64_t epoch_bits;
+    int is_counted;
+};
+
+static struct tag untraced_tag(uint32_t domain)
 {
-    *kind = TA__KIND_PLAIN;
-    if ((gate & TA__GATE_TRACING) != 0 && !self->no_trace &&
-        ((gate & TA__GATE_SAMPLED) == 0 || ta__sample_this(self, size))) {
-        uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, domain);
-        if (leaf != 0) {
-            *kind = TA__KIND_TRACED;
-            return leaf;
-        }
-        ta__owner_add(&self->counted_lost, 1);
-    }
-    return domain == 0 ? 0 : ta__domain_at(domain)->untraced_leaf;
+    if (domain == 0)
+        return (struct tag){.kind = TA__KIND_PLAIN};
+    return (struct tag){.leaf = ta__domain_at(domain)->untraced_leaf, .kind = TA__KIND_TRACED};
+}
+
+static struct tag traced_tag(uint32_t leaf)
+{
+    return (struct tag){.leaf = leaf, .kind = TA__KIND_TRACED, .epoch_bits = ta__trace_epoch_bits(), .is_counted = 1};
+}
+
+/* For a request: of its stack when this one is traced. */
+static struct tag tag_for(struct ta__thread *self, uint32_t gate, size_t size, uint32_t domain,
+                          const struct ta__caller *caller)
+{
+    if ((gate & TA__GATE_TRACING) == 0 || self->no_trace ||
+        ((gate & TA__GATE_SAMPLED) != 0 && !ta__sample_this(self, size)))
+        return untraced_tag(domain);
+    uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, domain);
+    if (leaf != 0)
+        return traced_tag(leaf);
+    ta__owner_add(&self->counted_lost, 1);
+    return untraced_tag(domain);
+}
+
+static void write_tag(void *user, uint32_t aligned, const struct tag *tag, size_t size)
+{
+    ta__header_write(user, tag->kind | aligned, tag->leaf, size, tag->epoch_bits);
 }
 
 void *ta__finish_allocation(struct ta__thread *self, void *block, size_t size, uint32_t leaf)
 {
     if (block == NULL)
         return ta__out_of_memory();
-    uint32_t kind = TA__KIND_TRACED;
-    if (leaf == 0) {
-        kind = TA__KIND_PLAIN;
-        leaf = self->domain == 0 ? 0 : ta__domain_at(self->domain)->untraced_leaf;
-        ta__owner_add(&self->counted_lost, 1);
-    }
-    void *user = ta__header_write(ta__header_user(block), kind, leaf, size, kind == TA__KIND_TRACED ? self->epoch : 0);
-    if (kind == TA__KIND_TRACED)
+    struct tag tag = leaf != 0 ? traced_tag(leaf) : untraced_tag(self->domain);
+    void *user = ta__header_user(block);
+    write_tag(user, 0, &tag, size);
+    if (tag.is_counted)
         ta__count_allocation(self, leaf, size);
+    else
+        ta__owner_add(&self->counted_lost, 1);
     return user;
 }
 
-/* ---- requests
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static void *allocate_without_thread(const struct ta__request *request)
 {
@@ -245,15 +256,15 @@ void *ta__allocate(const struct ta__request *request, struct ta__caller caller)
     uint32_t domain = request->domain == TA__DOMAIN_AMBIENT ? self->domain : request->domain;
     void *theap = domain == self->domain ? self->theap : ta__domain_part(self, domain);
     if (TA_LIKELY(theap != NULL && ta__size_is_sane(request->size, request->alignment))) {
-        uint32_t kind, shifted;
-        uint32_t leaf = leaf_for(self, gate, request->size, domain, &caller, &kind);
+        struct tag tag = tag_for(self, gate, request->size, domain, &caller);
         struct ta__header *header;
+        uint32_t shifted;
         if (obtain(theap, request->size, request->alignment, request->zeroed, &header, &shifted) != NULL) {
             user = ta__header_user(header);
-            ta__header_write(user, kind | shifted, leaf, request->size, kind == TA__KIND_TRACED ? self->epoch : 0);
+            write_tag(user, shifted, &tag, request->size);
             forget_tracked_address(self, gate, user);
-            if (kind == TA__KIND_TRACED)
-                count_block_in(self, gate, leaf, request->size);
+            if (tag.is_counted)
+                count_block_in(self, gate, tag.leaf, request->size);
         }
     }
     ta__end(self, gate);
@@ -358,14 +369,14 @@ void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller
     struct live_block live;
     void *result = NULL;
     if (examine("realloc", user, &live) && ta__size_is_sane(size, 0)) {
-        uint32_t target = domain == TA__DOMAIN_AMBIENT ? ta__leaf_domain(live.header->leaf) : domain;
-        int stays = target == ta__leaf_domain(live.header->leaf) && fits_in_place(&live, size);
-        uint32_t kind;
-        uint32_t leaf = leaf_for(self, gate, size, target, &caller, &kind);
-        uint32_t epoch = kind == TA__KIND_TRACED ? self->epoch : 0;
+        uint32_t home = ta__leaf_domain(live.leaf);
+        uint32_t target = domain == TA__DOMAIN_AMBIENT ? home : domain;
+        int stays = target == home && fits_in_place(&live, size);
+        struct tag tag = tag_for(self, gate, size, target, &caller);
         if (stays) {
             forget_trace(self, gate, &live);
-            result = ta__header_write(user, kind | (live.kind & TA__KIND_ALIGNED), leaf, size, epoch);
+            write_tag(user, live.kind & TA__KIND_ALIGNED, &tag, size);
+            result = user;
         } else {
             void *theap = target == self->domain ? self->theap : ta__domain_part(self, target);
             struct ta__header *header;
@@ -375,14 +386,14 @@ void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller
                 memcpy(result, user, live.size < size ? live.size : size);
                 /* Old out, new in, and only then may the old address be handed out again. */
                 forget_trace(self, gate, &live);
-                ta__header_write(result, kind, leaf, size, epoch);
+                write_tag(result, 0, &tag, size);
                 forget_tracked_address(self, gate, result);
                 if (live.block != live.header)
                     ta__header_kill(user);
             }
         }
-        if (result != NULL && kind == TA__KIND_TRACED)
-            count_block_in(self, gate, leaf, size);
+        if (result != NULL && tag.is_counted)
+            count_block_in(self, gate, tag.leaf, size);
         if (result != NULL && !stays)
             ta__heap_free(live.page, live.block);
     }

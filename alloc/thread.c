@@ -16,7 +16,8 @@
 #include "trace/sample.h"
 #include "trace/stacks.h"
 
-struct ta__thread ta__thread_none = {.world = {.view = TA__VIEW_STALE}, .theap = TA__THEAP_EMPTY, .slot = -1};
+struct ta__thread ta__thread_none = {
+    .world = {.view = TA__VIEW_STALE}, .theap = TA__THEAP_EMPTY, .allocate = ta__malloc_any, .slot = -1};
 TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
 
 static struct {
@@ -78,6 +79,7 @@ struct ta__thread *ta__thread_get(void)
     /* Allocations of the calls below (keys, names) find a thread that is inside, and go to emergency memory. */
     ta__store_relaxed(&self->world.view, 0u);
     self->theap = TA__THEAP_EMPTY;
+    self->allocate = ta__malloc_any;
     ta__self = self;
     self->slot = ta__world_join(&self->world);
     ta__store_relaxed(&self->world.in_op, 1u);

@@ -10,8 +10,9 @@
  * state; otherwise one to five steps. When a word further out has changed, the states inside it are still right: the
  * walk goes on from the change and may rejoin further out.
  *
- * fp takes part in the comparison only where it matters: code without frame pointers uses the register for anything,
- * and its value is irrelevant as far as the next frame that restores it from memory (TA__STATE_NEEDS_FP).
+ * fp takes part only where it matters: code without frame pointers uses the register for anything, and its value is
+ * irrelevant as far as the next frame that restores it from memory (TA__STATE_NEEDS_FP). A saved fp that no frame
+ * further out needs is neither compared nor verified, so that most frames are verified by one word.
  *
  * Stacks are named by a rolling hash over their frames, outermost first: hash = hash * G + mix(frame). The hash of the
  * n innermost frames is then a subtraction, so that a limit costs nothing. */
@@ -28,8 +29,7 @@
 #define HASH_STEP  TA__GOLDEN /* odd: its powers are units, so that windows of the hash subtract cleanly */
 #define HASH_START UINT64_C(0x243F6A8885A308D3)
 
-/* ---- thread set-up (cold)
- * -------------------------------------------------------------------------------------------- */
+/* ---- thread set-up (cold) ---------------------------------------------------------------------------------------- */
 
 int ta__capture_thread_init(struct ta__thread *self)
 {
@@ -70,69 +70,74 @@ size_t ta__capture_resident(const struct ta__thread *thread)
 void ta__capture_forget(struct ta__thread *self)
 {
     self->depth = 0;
+    self->one_ip = 0;
 }
 
-/* ---- one step
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- one step ---------------------------------------------------------------------------------------------------- */
 
 struct walk {
     uint64_t ip, sp, fp;
-    uint32_t depth;                     /* remembered states that may still be rejoined */
-    uint32_t new_count, new_slot_count; /* what this walk has found, innermost first */
+    uint32_t depth;                      /* remembered states that may still be rejoined */
+    uint32_t new_count, new_extra_count; /* what this walk has found, innermost first */
 };
 
-/* Appends the walk's present state; its slots are those appended since the last state. */
-TA_INLINE TA_READS_STACKS struct ta__state *append_state(struct ta__thread *self, const struct walk *walk,
-                                                         uint32_t flags, uint32_t salt)
-{
-    struct ta__state *state = &self->new_states[walk->new_count];
-    state->ip = walk->ip;
-    state->sp = walk->sp;
-    state->fp = walk->fp;
-    state->slot_end = walk->new_slot_count;
-    state->flags = (uint16_t)flags;
-    state->salt = (uint16_t)salt;
-    return state;
-}
-
-/* Reads the word at `at` and remembers that the walk depends on it. */
-TA_INLINE TA_READS_STACKS uint64_t read_slot(struct ta__thread *self, struct walk *walk, uint64_t at)
-{
-    struct ta__slot *slot = &self->new_slots[walk->new_slot_count++];
-    slot->at = (const uint64_t *)at;
-    slot->value = *slot->at;
-    return slot->value;
-}
+enum step { STEP_ON, STEP_END, STEP_CUT };
 
 TA_INLINE int is_inside(const struct ta__thread *self, uint64_t at, uint64_t sp)
 {
     return at >= sp && at < self->stack_high && (at & 7) == 0;
 }
 
-enum step { STEP_ON, STEP_END, STEP_CUT };
+TA_INLINE TA_READS_STACKS uint64_t word_at(uint64_t at)
+{
+    return *(const uint64_t *)at;
+}
 
-/* The kinds of frames that are not "CFA = sp or fp + offset". */
+/* Reads the word at `at`, which is not the return address: the walk depends on it too. */
+static TA_READS_STACKS uint64_t read_extra(struct ta__thread *self, struct walk *walk, uint64_t at)
+{
+    struct ta__slot *slot = &self->new_slots[walk->new_extra_count++];
+    slot->at = (const uint64_t *)at;
+    slot->value = word_at(at);
+    return slot->value;
+}
+
+TA_INLINE struct ta__state *append_state(struct ta__thread *self, uint32_t index, uint64_t ip, uint64_t sp, uint64_t fp,
+                                         uint64_t fp_slot, uint64_t rule, uint32_t flags)
+{
+    struct ta__state *state = &self->new_states[index];
+    state->ip = ip;
+    state->sp = sp;
+    state->fp = fp;
+    state->fp_slot = fp_slot;
+    state->flags = (uint16_t)flags;
+    state->salt = (uint16_t)ta__rule_salt(rule);
+    return state;
+}
+
+/* The kinds of frames that are not "CFA = sp or fp + offset", and those that lead nowhere. */
 TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, struct walk *walk, uint64_t rule)
 {
+    uint32_t first_extra = walk->new_extra_count;
+    struct ta__state *state = append_state(self, walk->new_count, walk->ip, walk->sp, walk->fp, 0, rule, 0);
+    walk->new_count++;
+    state->slot_end = first_extra;
+
     switch (ta__rule_kind(rule)) {
     case TA__RULE_END:
-        append_state(self, walk, 0, ta__rule_salt(rule));
-        walk->new_count++;
         return STEP_END;
 
     case TA__RULE_SIGNAL: {
         uint64_t context = walk->sp;
         if (!is_inside(self, context, walk->sp) || !is_inside(self, context + TA__SIGNAL_IP, walk->sp))
             break;
-        uint64_t fp = read_slot(self, walk, context + TA__SIGNAL_FP);
-        uint64_t sp = read_slot(self, walk, context + TA__SIGNAL_SP);
-        uint64_t ip = read_slot(self, walk, context + TA__SIGNAL_IP);
-        struct ta__state *state = append_state(self, walk, TA__STATE_SAVES_FP, ta__rule_salt(rule));
-        walk->new_count++;
-        if (ip == 0 || !ta__stack_select(self, sp)) {
-            state->flags |= TA__STATE_CUT_SHORT;
-            return STEP_CUT;
-        }
+        uint64_t fp = read_extra(self, walk, context + TA__SIGNAL_FP);
+        uint64_t sp = read_extra(self, walk, context + TA__SIGNAL_SP);
+        uint64_t ip = read_extra(self, walk, context + TA__SIGNAL_IP);
+        if (ip == 0 || !ta__stack_select(self, sp))
+            break;
+        state->flags = TA__STATE_EXTRA | TA__STATE_SAVES_FP;
+        state->slot_end = walk->new_extra_count;
         walk->ip = ip | TA__IP_INTERRUPTED;
         walk->sp = sp;
         walk->fp = fp;
@@ -142,29 +147,29 @@ TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, stru
     case TA__RULE_PLT:
     case TA__RULE_FP_DEREF: {
         uint64_t cfa;
-        uint32_t flags = 0;
+        uint32_t flags = TA__STATE_EXTRA;
         if (ta__rule_kind(rule) == TA__RULE_PLT) {
             cfa = ta__rule_plt_cfa(rule, (uintptr_t)(walk->ip & ~TA__IP_INTERRUPTED), walk->sp);
         } else {
             uint64_t at = walk->fp + (uint64_t)ta__rule_offset(rule);
             if (!is_inside(self, at, walk->sp))
                 break;
-            cfa = read_slot(self, walk, at);
-            flags = TA__STATE_NEEDS_FP;
+            cfa = read_extra(self, walk, at);
+            flags |= TA__STATE_NEEDS_FP;
         }
         if (cfa <= walk->sp || !is_inside(self, cfa - 8, walk->sp))
             break;
-        uint64_t ip = read_slot(self, walk, cfa - 8);
+        uint64_t ip = read_extra(self, walk, cfa - 8);
         uint64_t fp = walk->fp;
         if (ta__rule_saves_fp(rule)) {
             uint64_t at = (ta__rule_slot_from_fp(rule) ? walk->fp : cfa) + (uint64_t)ta__rule_slot(rule);
             if (!is_inside(self, at, walk->sp))
                 break;
-            fp = read_slot(self, walk, at);
+            fp = read_extra(self, walk, at);
             flags |= TA__STATE_SAVES_FP;
         }
-        append_state(self, walk, flags, ta__rule_salt(rule));
-        walk->new_count++;
+        state->flags = (uint16_t)flags;
+        state->slot_end = walk->new_extra_count;
         if (ip == 0)
             return STEP_END;
         walk->ip = ip;
@@ -176,143 +181,123 @@ TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, stru
         break;
     }
     /* No rule, or one that leads out of the stack. */
-    walk->new_slot_count = walk->new_count > 0 ? self->new_states[walk->new_count - 1].slot_end : 0;
-    append_state(self, walk, TA__STATE_CUT_SHORT, ta__rule_salt(rule));
-    walk->new_count++;
+    walk->new_extra_count = first_extra;
+    state->flags = TA__STATE_CUT_SHORT;
     return STEP_CUT;
 }
 
-/* From the walk's state to its caller's. About 30 instructions on the two common kinds. */
-TA_INLINE TA_READS_STACKS enum step step(struct ta__thread *self, struct walk *walk)
-{
-    uint64_t rule = TA_UNLIKELY(walk->ip >> 63) ? ta__rule_interrupted((uintptr_t)(walk->ip & ~TA__IP_INTERRUPTED))
-                                                : ta__rule((uintptr_t)walk->ip);
-    uint32_t flags;
-    uint64_t cfa;
-    if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_SP)) {
-        cfa = walk->sp + (uint64_t)ta__rule_offset(rule);
-        flags = 0;
-    } else if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_FP)) {
-        cfa = walk->fp + (uint64_t)ta__rule_offset(rule);
-        flags = TA__STATE_NEEDS_FP;
-    } else {
-        return step_rare(self, walk, rule);
-    }
-    if (TA_UNLIKELY(cfa <= walk->sp || cfa > self->stack_high || (cfa & 7) != 0))
-        return step_rare(self, walk, TA__RULE_UNKNOWN);
+/* ---- rejoining the remembered stack ------------------------------------------------------------------------------ */
 
-    uint64_t ip = read_slot(self, walk, cfa - 8);
-    uint64_t fp = walk->fp;
-    if (ta__rule_saves_fp(rule)) {
-        uint64_t at = (TA_UNLIKELY(ta__rule_slot_from_fp(rule)) ? walk->fp : cfa) + (uint64_t)ta__rule_slot(rule);
-        if (TA_UNLIKELY(!is_inside(self, at, walk->sp)))
-            return step_rare(self, walk, TA__RULE_UNKNOWN);
-        fp = read_slot(self, walk, at);
-        flags |= TA__STATE_SAVES_FP;
-    }
-    flags |= (uint32_t)(rule & TA__RULE_IN_LOADER) != 0 ? TA__STATE_LOADER : 0;
-    append_state(self, walk, flags, ta__rule_salt(rule));
-    walk->new_count++;
-    if (TA_UNLIKELY(ip == 0))
-        return STEP_END;
-    walk->ip = ip;
-    walk->sp = cfa;
-    walk->fp = fp;
-    return STEP_ON;
-}
-
-/* ---- rejoining the remembered stack
- * ------------------------------------------------------------------------------------ */
-
-/* The outermost-bound search for a changed word: slots[low … end) from the end down. Returns the index of the innermost
- * changed slot + 1, or 0 when all still hold their values. Four at a time: this loop is most of a warm capture. */
+/* Searches slots[low … end) from the end down: the index of the first changed one + 1, or 0 when all still hold their
+ * values. Eight at a time: this loop is most of a warm capture. */
 TA_INLINE TA_READS_STACKS uint32_t changed_slot(const struct ta__slot *slots, uint32_t low, uint32_t end)
 {
-    uint32_t left = end;
-    while (left >= low + 4) {
-        const struct ta__slot *four = &slots[left - 4];
-        uint64_t changed = (*four[0].at ^ four[0].value) | (*four[1].at ^ four[1].value) |
-                           (*four[2].at ^ four[2].value) | (*four[3].at ^ four[3].value);
+    const struct ta__slot *bottom = slots + low;
+    const struct ta__slot *at = slots + end;
+    while (at - bottom >= 8) {
+        uint64_t changed = (*at[-1].at ^ at[-1].value) | (*at[-2].at ^ at[-2].value) | (*at[-3].at ^ at[-3].value) |
+                           (*at[-4].at ^ at[-4].value) | (*at[-5].at ^ at[-5].value) | (*at[-6].at ^ at[-6].value) |
+                           (*at[-7].at ^ at[-7].value) | (*at[-8].at ^ at[-8].value);
         if (TA_UNLIKELY(changed != 0))
             break;
-        left -= 4;
+        at -= 8;
     }
-    for (; left > low; left--)
-        if (*slots[left - 1].at != slots[left - 1].value)
-            return left;
+    for (; at > bottom; at--)
+        if (TA_UNLIKELY(*at[-1].at != at[-1].value))
+            return (uint32_t)(at - slots);
     return 0;
 }
 
-/* A word that state `owner` was read through has changed: the states further in are right and become part of the walk,
- * which goes on from owner. Their fp is made what it is now as far as nobody restored it from memory. */
+TA_INLINE uint32_t lowest_slot(const struct ta__thread *self, uint32_t depth)
+{
+    return TA_LIKELY(depth <= TA__WINDOW) ? 0 : self->states[depth - TA__WINDOW].slot_end;
+}
+
+/* Does the walk's state equal this remembered one in all that decides what lies further out? */
+TA_INLINE int is_same(const struct ta__state *state, uint64_t ip, uint64_t sp, uint64_t fp)
+{
+    return state->sp == sp && state->ip == ip && (state->fp == fp || (state->flags & TA__STATE_NEEDS_FP) == 0);
+}
+
+/* A word that one of the remembered states was read through has changed: the states further in are right and become
+ * part of the walk, which goes on from that state (or from an unusual one, which is simply looked at anew). */
 TA_COLD TA_READS_STACKS static void keep_inner_states(struct ta__thread *self, struct walk *walk, uint32_t slot)
 {
-    uint32_t index = walk->depth - 1;
-    uint64_t fp = walk->fp;
-    for (;; index--) {
-        struct ta__state *state = &self->states[index];
+    uint64_t fp = walk->fp; /* what it is now; remembered values may be stale where nobody needed them */
+    for (uint32_t index = walk->depth - 1;; index--) {
+        const struct ta__state *state = &self->states[index];
         uint32_t slots_begin = index > 0 ? self->states[index - 1].slot_end : 0;
-        if (slot > slots_begin || walk->new_count >= TA__WINDOW) {
+        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk->new_count >= TA__WINDOW) {
             walk->ip = state->ip;
             walk->sp = state->sp;
             walk->fp = fp;
             walk->depth = index;
             return;
         }
-        for (uint32_t i = slots_begin; i < state->slot_end; i++)
-            self->new_slots[walk->new_slot_count++] = self->slots[i];
         struct ta__state *kept = &self->new_states[walk->new_count++];
         *kept = *state;
         kept->fp = fp;
-        kept->slot_end = walk->new_slot_count;
+        kept->slot_end = walk->new_extra_count;
+        /* Only what the frame itself says; what frames further out need is found again when they are. */
+        if ((state->flags & TA__STATE_FP_RULE) == 0)
+            kept->flags &= (uint16_t)~TA__STATE_NEEDS_FP;
         if (state->flags & TA__STATE_SAVES_FP)
-            fp = self->states[index - 1].fp;
+            fp = word_at(state->fp_slot);
     }
 }
 
-/* ---- naming the stack
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- naming the stack -------------------------------------------------------------------------------------------- */
 
-TA_INLINE uint64_t frame_hash(const struct ta__state *state)
+TA_INLINE uint64_t frame_hash(uint64_t ip, uint32_t salt)
 {
-    uint64_t mixed = (state->ip ^ (uint64_t)state->salt << 47) * UINT64_C(0xD6E8FEB86659FD93);
+    uint64_t mixed = (ip ^ (uint64_t)salt << 47) * UINT64_C(0xD6E8FEB86659FD93);
     return mixed ^ (mixed >> 32);
 }
 
-/* The new states, reversed, on top of the remembered ones. */
-TA_INLINE void push_new_states(struct ta__thread *self, const struct walk *walk)
+/* The new states, reversed, on top of the first `depth` remembered ones. */
+TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t new_count)
 {
-    uint32_t depth = walk->depth;
+    struct ta__state *state = &self->states[depth];
+    struct ta__slot *slot = self->slots;
     uint64_t hash = HASH_START;
-    uint32_t slot_end = 0;
-    uint16_t needs_fp = 0;
-    if (depth > 0) {
-        const struct ta__state *joined = &self->states[depth - 1];
-        hash = joined->hash;
-        slot_end = joined->slot_end;
-        needs_fp = joined->flags & TA__STATE_NEEDS_FP;
+    uint32_t caller_needs_fp = 0;
+    if (TA_LIKELY(depth > 0)) {
+        hash = state[-1].hash;
+        slot += state[-1].slot_end;
+        caller_needs_fp = state[-1].flags & TA__STATE_NEEDS_FP;
     }
-    for (uint32_t i = walk->new_count; i-- > 0;) {
-        const struct ta__state *from = &self->new_states[i];
-        struct ta__state *state = &self->states[depth++];
-        uint32_t begin = i > 0 ? self->new_states[i - 1].slot_end : 0;
-        for (uint32_t slot = begin; slot < from->slot_end; slot++)
-            self->slots[slot_end++] = self->new_slots[slot];
+    const struct ta__state *from = &self->new_states[new_count];
+    for (uint32_t i = new_count; i-- > 0; state++) {
+        from--;
+        uint32_t flags = from->flags;
+        if (TA_LIKELY((flags & TA__STATE_RETURNS) != 0)) {
+            slot->at = (const uint64_t *)(state[-1].sp - 8);
+            slot->value = state[-1].ip;
+            slot++;
+            if (TA_UNLIKELY((caller_needs_fp != 0) & ((flags & TA__STATE_SAVES_FP) != 0))) {
+                slot->at = (const uint64_t *)from->fp_slot;
+                slot->value = state[-1].fp;
+                slot++;
+            }
+        } else if ((flags & TA__STATE_EXTRA) != 0) {
+            for (uint32_t extra = i > 0 ? from[-1].slot_end : 0; extra < from->slot_end; extra++)
+                *slot++ = self->new_slots[extra];
+        }
+        if ((flags & TA__STATE_SAVES_FP) == 0)
+            flags |= caller_needs_fp;
+        caller_needs_fp = flags & TA__STATE_NEEDS_FP;
         state->ip = from->ip;
         state->sp = from->sp;
         state->fp = from->fp;
-        state->salt = from->salt;
-        state->slot_end = slot_end;
-        state->leaf = 0;
-        hash = hash * HASH_STEP + frame_hash(from);
+        state->fp_slot = from->fp_slot;
+        hash = hash * HASH_STEP + frame_hash(from->ip, from->salt);
         state->hash = hash;
-        if ((from->flags & (TA__STATE_NEEDS_FP | TA__STATE_SAVES_FP)) == 0)
-            state->flags = from->flags | needs_fp;
-        else
-            state->flags = from->flags;
-        needs_fp = state->flags & TA__STATE_NEEDS_FP;
+        state->slot_end = (uint32_t)(slot - self->slots);
+        state->leaf = 0;
+        state->salt = from->salt;
+        state->flags = (uint16_t)flags;
     }
-    self->depth = depth;
+    self->depth = depth + new_count;
 }
 
 TA_INLINE uint32_t total_frames(uint32_t depth)
@@ -344,6 +329,13 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
     return ta__leaf_intern(hash, path, length, total_frames(depth), domain, flags);
 }
 
+/* An allocation by ld.so itself: objects may have gone, and nothing may be remembered across it. */
+TA_COLD static void note_loader(struct ta__thread *self)
+{
+    ta__modules_check();
+    self->states[self->depth - 1].leaf_domain = UINT32_MAX;
+}
+
 TA_INLINE uint32_t leaf_of_memo(struct ta__thread *self, uint32_t domain)
 {
     struct ta__state *top = &self->states[self->depth - 1];
@@ -354,104 +346,152 @@ TA_INLINE uint32_t leaf_of_memo(struct ta__thread *self, uint32_t domain)
         leaf = leaf_of_new_stack(self, hash, domain);
     top->leaf = leaf;
     top->leaf_domain = domain;
+    if (TA_UNLIKELY((top->flags & TA__STATE_LOADER) != 0))
+        note_loader(self);
     return leaf;
-}
-
-/* An allocation by ld.so itself: objects may have gone, and nothing may be remembered across it. */
-TA_COLD static void note_loader(struct ta__thread *self)
-{
-    ta__modules_check();
-    self->states[self->depth - 1].leaf_domain = UINT32_MAX;
 }
 
 /* One frame: no walk. Equal call sites are one leaf; the depth of the stack stays unknown (0). */
-TA_INLINE uint32_t capture_one_frame(struct ta__thread *self, uintptr_t ip, uint32_t domain, uint32_t flags)
+static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_t domain, uint32_t flags)
 {
-    struct ta__state *top = &self->states[0];
-    if (TA_LIKELY(self->depth == 1 && top->ip == ip && top->leaf_domain == domain))
-        return top->leaf;
     uint64_t rule = ta__rule(ip); /* for the salt, and to learn about ld.so */
-    top->ip = ip;
-    top->salt = (uint16_t)ta__rule_salt(rule);
-    top->flags = 0;
-    self->depth = 1;
-    uint64_t hash = ta__leaf_hash(frame_hash(top), flags << 18, domain);
+    uint32_t salt = ta__rule_salt(rule);
+    uint64_t hash = ta__leaf_hash(frame_hash(ip, salt), flags << 18, domain);
     uint32_t leaf = ta__leaf_find(hash);
     if (TA_UNLIKELY(leaf == 0)) {
-        struct ta__path_frame path = {.address = ip, .salt = top->salt};
+        struct ta__path_frame path = {.address = ip, .salt = salt};
         leaf = ta__leaf_intern(hash, &path, 1, 0, domain, flags);
     }
-    top->leaf = leaf;
-    top->leaf_domain = domain;
-    if (TA_UNLIKELY(ta__rule_in_loader(rule)))
-        note_loader(self);
+    self->one_ip = ip;
+    self->one_leaf = leaf;
+    self->one_domain = domain;
+    if (TA_UNLIKELY(ta__rule_in_loader(rule))) {
+        ta__modules_check();
+        self->one_ip = 0;
+    }
     return leaf;
+}
+
+uint32_t ta__capture_one(struct ta__thread *self, uintptr_t ip, uint32_t domain)
+{
+    return leaf_of_one_frame(self, ip, domain, 0);
 }
 
 /* The stack that sp points into is nobody's: only the caller is known. */
 TA_COLD static uint32_t capture_unknown_stack(struct ta__thread *self, uintptr_t ip, uint32_t domain)
 {
-    self->depth = 0;
-    uint32_t leaf = capture_one_frame(self, ip, domain, TA__LEAF_CUT_SHORT);
-    self->depth = 0;
+    uint32_t leaf = leaf_of_one_frame(self, ip, domain, TA__LEAF_CUT_SHORT);
+    ta__capture_forget(self);
     return leaf;
 }
 
-/* ---- the walk
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/* Walks until it rejoins the memo, or to the end; what it found becomes the memo. */
+__attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip,
+                                                                            uint64_t sp, uint64_t fp, uint32_t domain)
+{
+    uint32_t depth = self->depth;
+    uint32_t new_count = 0;
+    uint32_t new_extra_count = 0;
+    for (;;) {
+        const struct ta__state *states = self->states;
+        while (depth > 0 && states[depth - 1].sp < sp)
+            depth--;
+        if (TA_LIKELY(depth > 0) && is_same(&states[depth - 1], ip, sp, fp)) {
+            uint32_t changed = changed_slot(self->slots, lowest_slot(self, depth), states[depth - 1].slot_end);
+            if (TA_LIKELY(changed == 0))
+                break;
+            struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
+            keep_inner_states(self, &walk, changed);
+            ip = walk.ip, sp = walk.sp, fp = walk.fp, depth = walk.depth, new_count = walk.new_count;
+        }
+        if (TA_UNLIKELY(new_count >= TA__WINDOW)) {
+            self->new_states[new_count - 1].flags = TA__STATE_CUT_SHORT;
+            depth = 0;
+            break;
+        }
+
+        uint64_t rule = TA_UNLIKELY(ip >> 63) ? ta__rule_interrupted((uintptr_t)(ip & ~TA__IP_INTERRUPTED))
+                                              : ta__rule((uintptr_t)ip);
+        uint32_t flags = TA__STATE_RETURNS;
+        uint64_t cfa, caller_ip, caller_fp = fp, fp_slot = 0;
+        if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_SP)) {
+            cfa = sp + (uint64_t)ta__rule_offset(rule);
+        } else if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_FP)) {
+            cfa = fp + (uint64_t)ta__rule_offset(rule);
+            flags = TA__STATE_RETURNS | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+        } else {
+            goto rare;
+        }
+        if (TA_UNLIKELY(cfa <= sp || cfa > self->stack_high || (cfa & 7) != 0)) {
+            rule = TA__RULE_UNKNOWN;
+            goto rare;
+        }
+        caller_ip = word_at(cfa - 8);
+        if (ta__rule_saves_fp(rule)) {
+            fp_slot = (TA_UNLIKELY(ta__rule_slot_from_fp(rule)) ? fp : cfa) + (uint64_t)ta__rule_slot(rule);
+            if (TA_UNLIKELY(!is_inside(self, fp_slot, sp))) {
+                rule = TA__RULE_UNKNOWN;
+                goto rare;
+            }
+            caller_fp = word_at(fp_slot);
+            flags |= TA__STATE_SAVES_FP;
+        }
+        if (TA_UNLIKELY(caller_ip == 0)) { /* a thread or coroutine that was started without a caller */
+            rule = TA__RULE_END;
+            goto rare;
+        }
+        if (TA_UNLIKELY(ta__rule_in_loader(rule)))
+            flags |= TA__STATE_LOADER;
+        append_state(self, new_count, ip, sp, fp, fp_slot, rule, flags)->slot_end = new_extra_count;
+        new_count++;
+        ip = caller_ip;
+        sp = cfa;
+        fp = caller_fp;
+        continue;
+
+    rare:;
+        struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
+        enum step result = step_rare(self, &walk, rule);
+        ip = walk.ip, sp = walk.sp, fp = walk.fp;
+        new_count = walk.new_count, new_extra_count = walk.new_extra_count;
+        if (result != STEP_ON) {
+            depth = 0;
+            break;
+        }
+    }
+    if (new_count == 0) {
+        self->depth = depth;
+        const struct ta__state *top = &self->states[depth - 1];
+        return TA_LIKELY(top->leaf != 0 && top->leaf_domain == domain) ? top->leaf : leaf_of_memo(self, domain);
+    }
+    if (TA_UNLIKELY(depth + new_count > TA__STATES_MAX)) {
+        self->new_states[new_count - 1].flags = TA__STATE_CUT_SHORT;
+        depth = 0;
+    }
+    push_new_states(self, depth, new_count);
+    return leaf_of_memo(self, domain);
+}
 
 TA_READS_STACKS uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain)
 {
-    if (self->limit == 1)
-        return capture_one_frame(self, ip, domain, 0);
+    if (TA_UNLIKELY(self->limit == 1))
+        return self->one_ip == ip && self->one_domain == domain ? self->one_leaf : ta__capture_one(self, ip, domain);
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !ta__stack_select(self, sp))
         return capture_unknown_stack(self, ip, domain);
 
-    struct walk walk = {.ip = ip, .sp = sp, .fp = fp, .depth = self->depth};
-    for (;;) {
-        while (walk.depth > 0 && self->states[walk.depth - 1].sp < walk.sp)
-            walk.depth--;
-        if (walk.depth > 0) {
-            const struct ta__state *candidate = &self->states[walk.depth - 1];
-            if (candidate->sp == walk.sp && candidate->ip == walk.ip &&
-                (candidate->fp == walk.fp || (candidate->flags & TA__STATE_NEEDS_FP) == 0)) {
-                uint32_t low = 0;
-                if (TA_UNLIKELY(walk.depth > TA__WINDOW))
-                    low = self->states[walk.depth - TA__WINDOW].slot_end;
-                uint32_t changed = changed_slot(self->slots, low, candidate->slot_end);
-                if (TA_LIKELY(changed == 0))
-                    break;
-                keep_inner_states(self, &walk, changed);
-            }
-        }
-        if (TA_UNLIKELY(walk.new_count >= TA__WINDOW)) {
-            self->new_states[walk.new_count - 1].flags |= TA__STATE_CUT_SHORT;
-            walk.depth = 0;
-            break;
-        }
-        if (TA_UNLIKELY(step(self, &walk) != STEP_ON)) {
-            walk.depth = 0;
-            break;
-        }
-    }
-
-    if (walk.new_count == 0) {
-        self->depth = walk.depth;
-        const struct ta__state *top = &self->states[walk.depth - 1];
-        if (TA_LIKELY(top->leaf_domain == domain && top->leaf != 0)) {
+    /* The same call from the same stack as last time: nothing is written. */
+    uint32_t depth = self->depth;
+    if (TA_LIKELY(depth > 0)) {
+        const struct ta__state *top = &self->states[depth - 1];
+        if (is_same(top, ip, sp, fp) && top->leaf_domain == domain && top->leaf != 0 &&
+            changed_slot(self->slots, lowest_slot(self, depth), top->slot_end) == 0) {
             ta__check_capture(self, ip, sp, fp);
             return top->leaf;
         }
-    } else {
-        if (TA_UNLIKELY(walk.depth + walk.new_count > TA__STATES_MAX)) {
-            self->new_states[walk.new_count - 1].flags |= TA__STATE_CUT_SHORT;
-            walk.depth = 0;
-        }
-        push_new_states(self, &walk);
     }
-    uint32_t leaf = leaf_of_memo(self, domain);
-    if (TA_UNLIKELY(self->states[self->depth - 1].flags & TA__STATE_LOADER))
-        note_loader(self);
+    uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
     return leaf;
 }

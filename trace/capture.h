@@ -10,13 +10,15 @@
  *
  *      states[0]  outermost            slots: the words that were read to get from a state to its caller,
  *      states[1]                       in the order of the states, so that the way from state i to the
- *        …                             outermost is slots[0 … states[i].slot_end)
+ *        …                             outermost is slots[0 … states[i].slot_end). In a walk under way,
+ *                                      slot_end counts the unusual words found so far (new_slots).
  *      states[depth - 1]  called malloc                                                                       */
 struct ta__state {
     uint64_t ip; /* return address; bit 63 = interrupted here by a signal (TA__IP_INTERRUPTED) */
     uint64_t sp;
     uint64_t fp;
-    uint64_t hash; /* rolling, over this state and all further out */
+    uint64_t fp_slot; /* where the caller's fp was saved, if it was */
+    uint64_t hash;    /* rolling, over this state and all further out */
     uint32_t slot_end;
     uint32_t leaf; /* of the stack that begins here, in leaf_domain; 0 = not known */
     uint32_t leaf_domain;
@@ -24,10 +26,13 @@ struct ta__state {
     uint16_t flags;
 };
 enum {
-    TA__STATE_NEEDS_FP = 1,  /* fp decides where the caller is, here or before a frame further out restores it */
-    TA__STATE_SAVES_FP = 2,  /* the caller's fp was read from memory */
-    TA__STATE_CUT_SHORT = 4, /* the walk ended here, but not because the stack did */
-    TA__STATE_LOADER = 8,    /* code of ld.so: its requests announce that objects come and go */
+    TA__STATE_NEEDS_FP = 1,   /* fp decides where a caller is: this frame's, or one's before a frame restores it */
+    TA__STATE_FP_RULE = 2,    /* it is this frame's */
+    TA__STATE_SAVES_FP = 4,   /* the caller's fp was read from memory */
+    TA__STATE_RETURNS = 8,    /* the usual kind: the return address lies below the caller's sp */
+    TA__STATE_EXTRA = 16,     /* an unusual kind: read through other words too */
+    TA__STATE_CUT_SHORT = 32, /* the walk ended here, but not because the stack did */
+    TA__STATE_LOADER = 64,    /* code of ld.so: its requests announce that objects come and go */
 };
 
 struct ta__slot {

@@ -41,8 +41,7 @@ static struct {
     uint32_t domain_leaves_capacity;
 } tables;
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 uint32_t ta__context_count(void)
 {
@@ -80,8 +79,7 @@ size_t ta__leaf_frames(uint32_t leaf, uint64_t *addresses, size_t max)
     return count;
 }
 
-/* ---- set-up
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- set-up ------------------------------------------------------------------------------------------------------ */
 
 static int leaf_index_grow(void)
 {
@@ -156,8 +154,7 @@ void ta__contexts_after_fork(void)
     tables.lock.state = 0;
 }
 
-/* ---- contexts (lock held)
- * ------------------------------------------------------------------------------------------------ */
+/* ---- contexts (lock held) ---------------------------------------------------------------------------------------- */
 
 static uint64_t child_hash(uint32_t parent, uint64_t address, uint32_t module)
 {
@@ -227,8 +224,7 @@ static int context_is_path(uint32_t context, const struct ta__path_frame *path, 
     return length == 0 && context == 0;
 }
 
-/* ---- leaves (lock held)
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- leaves (lock held) ------------------------------------------------------------------------------------------ */
 
 static uint32_t leaf_append(uint32_t context, uint32_t total, uint32_t domain, uint32_t flags)
 {

@@ -22,7 +22,7 @@
 #include "trace/tracked.h"
 #include "tracealloc.h"
 
-enum { EPOCH_MAX = 0xFFFE, MAX_CONTEXTS_DEFAULT = 1 << 24 };
+enum { EPOCH_MAX = 0xFFFD, MAX_CONTEXTS_DEFAULT = 1 << 24 };
 
 struct ta__trace_events ta__trace_events;
 
@@ -58,8 +58,7 @@ uint64_t ta__trace_sample_bytes(void)
     return control.sample_bytes;
 }
 
-/* ---- changes, with the world stopped
- * ---------------------------------------------------------------------------------- */
+/* ---- changes, with the world stopped ----------------------------------------------------------------------------- */
 
 /* Every trace is of the past. The header has 16 bits for the epoch: when they are used up, old headers are made
  * traceless one by one. */
@@ -111,7 +110,9 @@ int ta_start(int nframe)
             ta__world_stop(&self->world);
             begin_epoch();
             control.limit = (uint32_t)nframe;
-            ta__gate_change(TA__GATE_TRACING | (control.sample_bytes != 0 ? TA__GATE_SAMPLED : 0), 0);
+            ta__gate_change(TA__GATE_TRACING | (control.sample_bytes != 0 ? TA__GATE_SAMPLED : 0) |
+                                (nframe == 1 ? TA__GATE_ONE_FRAME : 0),
+                            0);
             ta__world_resume();
         }
     }
@@ -124,7 +125,7 @@ void ta_stop(void)
     struct ta__thread *self = begin_change();
     if (is_tracing()) {
         ta__world_stop(self != NULL ? &self->world : NULL);
-        ta__gate_change(0, TA__GATE_TRACING | TA__GATE_SAMPLED | TA__GATE_TRACKED);
+        ta__gate_change(0, TA__GATE_TRACING | TA__GATE_SAMPLED | TA__GATE_ONE_FRAME | TA__GATE_TRACKED);
         begin_epoch();
         ta__world_resume();
     }
@@ -154,8 +155,7 @@ void ta_reset_peak(void)
     end_change();
 }
 
-/* ---- answers
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 int ta_is_tracing(void)
 {
@@ -179,8 +179,7 @@ void ta_get_traced_memory(size_t *current, size_t *peak)
         *peak = highest;
 }
 
-/* ---- a thread meets the change
- * -------------------------------------------------------------------------------------------- */
+/* ---- a thread meets the change ----------------------------------------------------------------------------------- */
 
 static uint64_t power(uint64_t base, uint32_t exponent)
 {
@@ -197,12 +196,18 @@ void ta__trace_adapt(struct ta__thread *self, uint32_t gate)
     if ((gate & TA__GATE_TRACING) != 0) {
         self->limit = ta__load_relaxed(&control.limit);
         self->limit_power = power(TA__GOLDEN, self->limit);
-        self->epoch = ta__load_relaxed(&control.epoch);
+        /* Weighted blocks are never freed on the fast path: an epoch that none has keeps them away. */
+        self->epoch_bits = (gate & TA__GATE_SAMPLED) != 0 ? UINT64_C(0xFFFE) << 48 : ta__trace_epoch_bits();
         /* Without memory the thread stays on the slow path, untraced and counted. */
         if (!ta__capture_thread_init(self))
             return;
     }
     ta__store_relaxed(&self->world.view, gate);
+}
+
+uint64_t ta__trace_epoch_bits(void)
+{
+    return (uint64_t)ta__load_relaxed(&control.epoch) << 48;
 }
 
 int ta__trace_is_present(uint32_t epoch)

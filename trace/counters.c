@@ -5,9 +5,10 @@
  * reserved address space, resident where touched, and stay with their slot when the thread is gone: nothing is ever
  * folded, so nothing can be lost.
  *
- * Current and peak. A thread keeps what it added since its last flush (delta) and the highest value that had
- * (delta_high). With one thread, current = flushed + delta and peak = max(flushed peak, flushed + delta_high): exact.
- * With more, each is behind by at most TA__FLUSH_BYTES per thread, plus at most one block. */
+ * Current and peak. A thread keeps the highest value that its part of current has had since its last flush (high), and
+ * how far it is below that now (headroom); so that an allocation subtracts and looks at the sign, and a free adds. With
+ * one thread, current = flushed + high - headroom and peak = max(flushed peak, flushed + high): exact. With more, each
+ * is behind by at most TA__FLUSH_BYTES per thread, plus at most one block. */
 #include "trace/counters.h"
 
 #include <string.h>
@@ -38,19 +39,20 @@ static void raise_peak(int64_t candidate)
 
 void ta__counters_flush(struct ta__thread *self)
 {
-    int64_t delta = ta__load_relaxed(&self->delta);
-    int64_t high = ta__load_relaxed(&self->delta_high);
+    int64_t high = ta__load_relaxed(&self->high);
+    int64_t delta = high - ta__load_relaxed(&self->headroom);
     int64_t before = __atomic_fetch_add(&totals.current, delta, __ATOMIC_RELAXED);
     raise_peak(before + high);
-    ta__store_relaxed(&self->delta, 0);
-    ta__store_relaxed(&self->delta_high, 0);
+    ta__store_relaxed(&self->high, 0);
+    ta__store_relaxed(&self->headroom, 0);
 }
 
 void ta__counters_new_high(struct ta__thread *self)
 {
-    int64_t delta = ta__load_relaxed(&self->delta);
-    ta__store_relaxed(&self->delta_high, delta);
-    if (delta > TA__FLUSH_BYTES)
+    int64_t high = ta__load_relaxed(&self->high) - ta__load_relaxed(&self->headroom);
+    ta__store_relaxed(&self->high, high);
+    ta__store_relaxed(&self->headroom, 0);
+    if (high > TA__FLUSH_BYTES)
         ta__counters_flush(self);
 }
 
@@ -122,8 +124,8 @@ void ta__counters_traced(size_t *current, size_t *peak)
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
         const struct ta__thread *thread = thread_at(slot);
-        int64_t high = ta__load_relaxed(&thread->delta_high);
-        deltas += ta__load_relaxed(&thread->delta);
+        int64_t high = ta__load_relaxed(&thread->high);
+        deltas += high - ta__load_relaxed(&thread->headroom);
         if (high > highs)
             highs = high;
     }
@@ -138,8 +140,7 @@ void ta__counters_traced(size_t *current, size_t *peak)
     *peak = (size_t)highest;
 }
 
-/* ---- for control.c, with the world stopped
- * ---------------------------------------------------------------------------- */
+/* ---- for control.c, with the world stopped ----------------------------------------------------------------------- */
 
 void ta__counters_clear(void)
 {
@@ -147,8 +148,8 @@ void ta__counters_clear(void)
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = thread_at(slot);
-        ta__store_relaxed(&thread->delta, 0);
-        ta__store_relaxed(&thread->delta_high, 0);
+        ta__store_relaxed(&thread->high, 0);
+        ta__store_relaxed(&thread->headroom, 0);
         if (thread->counts != NULL)
             ta__memory_reset(thread->counts, bytes);
     }
@@ -164,9 +165,9 @@ void ta__counters_reset_peak(void)
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = thread_at(slot);
-        current += thread->delta;
-        ta__store_relaxed(&thread->delta, 0);
-        ta__store_relaxed(&thread->delta_high, 0);
+        current += thread->high - thread->headroom;
+        ta__store_relaxed(&thread->high, 0);
+        ta__store_relaxed(&thread->headroom, 0);
     }
     ta__store_relaxed(&totals.current, current);
     ta__store_relaxed(&totals.peak, current);

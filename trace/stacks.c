@@ -18,8 +18,7 @@ extern void *__libc_stack_end __attribute__((weak));
 
 enum { PAGE = 4096 };
 
-/* ---- /proc/self/maps without stdio
- * ------------------------------------------------------------------------------------- */
+/* ---- /proc/self/maps without stdio ------------------------------------------------------------------------------- */
 
 struct mapping {
     uint64_t low, high;
@@ -85,8 +84,7 @@ static int find_mapping(uint64_t address, struct mapping *found)
     return is_found;
 }
 
-/* ---- the thread's own stack
- * ----------------------------------------------------------------------------------------------- */
+/* ---- the thread's own stack -------------------------------------------------------------------------------------- */
 
 void ta__stack_learn_own(struct ta__thread *self, int is_main)
 {
@@ -128,8 +126,7 @@ static int own_stack_reaches(struct ta__thread *self, uint64_t sp)
     return 1;
 }
 
-/* ---- foreign stacks
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- foreign stacks ---------------------------------------------------------------------------------------------- */
 
 /* Is every page of [low, high) mapped now? Looks without touching. */
 static int is_mapped(uint64_t low, uint64_t high)

@@ -21,20 +21,24 @@ struct ta__thread {
     struct ta__world_member world;
     void *theap;                      /* alloc: this thread's part of the heap of its ambient domain */
     struct ta__source_counts *counts; /* by leaf; read by any */
-    int64_t delta;                    /* bytes added to current since the last flush; read by any */
-    int64_t delta_high;               /* highest delta since the last flush; read by any */
-    uint32_t domain;                  /* ambient domain, index into the table of domains */
-    uint32_t epoch;                   /* blocks of other epochs have no trace any more */
-    uint32_t limit;                   /* frames kept per stack */
-    uint32_t depth;                   /* states in the memo */
+    int64_t headroom;                 /* bytes below the highest current since the last flush; read by any */
+    int64_t high;                     /* that highest, counted from the flush: current = flushed + high - headroom */
+    uint64_t epoch_bits;              /* the epoch where headers have it: blocks of others have no trace any more */
+    void *(*allocate)(size_t size, struct ta__thread *self); /* alloc: what malloc does while something is traced */
+    uint64_t one_ip;                                         /* with a limit of one frame: the last call site */
 
     /* -- line 1: capture -- */
     _Alignas(TA_CACHE_LINE) struct ta__state *states; /* the memo: the last stack, outermost first */
     struct ta__slot *slots;                           /* the words it was read from, in the same order */
     struct ta__state *new_states;                     /* a walk in progress, innermost first */
     struct ta__slot *new_slots;
+    uint32_t domain;                 /* ambient domain, index into the table of domains */
+    uint32_t one_leaf;               /* of one_ip */
+    uint32_t depth;                  /* states in the memo */
+    uint32_t limit;                  /* frames kept per stack */
     uint64_t limit_power;            /* multiplier of the rolling hash to the power of limit */
     uintptr_t stack_low, stack_high; /* the stack that the memo describes: all reads lie inside */
+    uint32_t one_domain;             /* of one_leaf */
     int64_t sample_left;             /* sampled mode: bytes until the next sample */
 
     /* -- cold -- */

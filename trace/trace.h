@@ -17,6 +17,9 @@
  * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
 uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain);
 
+/* The same when the limit is one frame: the call site alone. */
+uint32_t ta__capture_one(struct ta__thread *self, uintptr_t ip, uint32_t domain);
+
 /* Memory for the memo and the counters of a new thread; 0 when there is none: it stays untraced. */
 int ta__capture_thread_init(struct ta__thread *self);
 /* Resident bytes of a thread's memo and counters. */
@@ -54,9 +57,9 @@ size_t ta__contexts_memory(void);
 
 enum { TA__FLUSH_BYTES = 64 * 1024 };
 
-/* The new current/peak after an allocation when the thread's delta reached a new high; cold. */
-void ta__counters_new_high(struct ta__thread *self);
-void ta__counters_flush(struct ta__thread *self);
+/* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
+TA_COLD void ta__counters_new_high(struct ta__thread *self);
+TA_COLD void ta__counters_flush(struct ta__thread *self);
 /* For threads without counters of their own, and for ta_track: atomic. */
 void ta__counters_shared_add(uint32_t leaf, size_t size);
 void ta__counters_shared_remove(uint32_t leaf, size_t size);
@@ -64,26 +67,42 @@ void ta__counters_shared_remove(uint32_t leaf, size_t size);
 void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts);
 void ta__counters_traced(size_t *current, size_t *peak);
 
-/* An allocation of `size` bytes under `leaf`: the owner's plain stores, about ten instructions. */
-TA_INLINE void ta__count_allocation(struct ta__thread *self, uint32_t leaf, size_t size)
+/* An allocation of `size` bytes under `leaf`: the owner's plain stores. Answers whether there is a new high, which the
+ * caller must then say with ta__counters_new_high. */
+TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, size_t size)
 {
     struct ta__source_counts *counts = &self->counts[leaf];
     ta__owner_add(&counts->allocated_blocks, 1);
     ta__owner_add(&counts->allocated_bytes, size);
-    int64_t delta = ta__load_relaxed(&self->delta) + (int64_t)size;
-    ta__store_relaxed(&self->delta, delta);
-    if (delta > ta__load_relaxed(&self->delta_high))
+    ta__owner_add(&self->headroom, -(int64_t)size);
+    return self->headroom < 0;
+}
+
+/* A free. Afterwards the caller looks whether so much was freed that ta__counters_flush is due. */
+TA_INLINE void ta__count_out(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *counts = &self->counts[leaf];
+    ta__owner_add(&counts->freed_blocks, 1);
+    ta__owner_add(&counts->freed_bytes, size);
+    ta__owner_add(&self->headroom, (int64_t)size);
+}
+
+TA_INLINE int ta__is_flush_due(const struct ta__thread *self)
+{
+    return self->headroom > TA__FLUSH_BYTES;
+}
+
+/* The same where speed does not matter. */
+TA_INLINE void ta__count_allocation(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    if (ta__count_in(self, leaf, size))
         ta__counters_new_high(self);
 }
 
 TA_INLINE void ta__count_free(struct ta__thread *self, uint32_t leaf, size_t size)
 {
-    struct ta__source_counts *counts = &self->counts[leaf];
-    ta__owner_add(&counts->freed_blocks, 1);
-    ta__owner_add(&counts->freed_bytes, size);
-    int64_t delta = ta__load_relaxed(&self->delta) - (int64_t)size;
-    ta__store_relaxed(&self->delta, delta);
-    if (TA_UNLIKELY(delta < -(int64_t)TA__FLUSH_BYTES))
+    ta__count_out(self, leaf, size);
+    if (ta__is_flush_due(self))
         ta__counters_flush(self);
 }
 
@@ -101,6 +120,8 @@ void ta__trace_adapt(struct ta__thread *self, uint32_t gate);
 void ta__trace_configure(const struct ta__trace_config *config);
 uint64_t ta__trace_epoch(void);
 uint64_t ta__trace_sample_bytes(void);
+/* The present epoch where headers have it. */
+uint64_t ta__trace_epoch_bits(void);
 /* Do headers with this epoch carry a trace that still counts? Inside an operation. */
 int ta__trace_is_present(uint32_t epoch);
 /* An epoch that none ever is: the block's trace is what ta_track recorded for its address. */
@@ -116,8 +137,7 @@ struct ta__trace_events {
 };
 extern struct ta__trace_events ta__trace_events;
 
-/* ---- what control needs from the module above, given at set-up
- * ------------------------------------------------------- */
+/* ---- what control needs from the module above, given at set-up --------------------------------------------------- */
 
 struct ta__trace_hooks {
     struct ta__thread *(*self)(void); /* the calling thread's structure, set up; NULL when it cannot be had */
