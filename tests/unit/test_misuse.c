@@ -1,0 +1,539 @@
+/* test_misuse.c: what happens to programs that give the allocator what it did not hand out.
+ *
+ * Each scenario runs in a fresh process of this same executable (first argument: its name), with descriptor 2 captured.
+ * Damage is one clear line and abort, or one line and a leak with on_corruption=leak; foreign pointers are ignored and
+ * counted; a bad option is one line and exit status 1 before main. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/child.h"
+#include "unity.h"
+#include "tests/support/names.h"
+
+/* Exit statuses of scenarios: everything is as it should be, or the number of what was not. */
+enum { GOOD = 0, WRONG_RESULT = 41, WRONG_COUNT = 42, NOT_USABLE = 43 };
+
+static const char *const leak_option[] = {"TRACEALLOC_OPTIONS=on_corruption=leak", NULL};
+static struct child_result result;
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+}
+
+/* ---- scenarios, in the child ---------------------------------------------------------------------------------------
+ */
+
+static struct ta_health health(void)
+{
+    struct ta_health now;
+    ta_get_health(&now, sizeof now);
+    return now;
+}
+
+/* After a mishap that is survived: the allocator still allocates, and no block is handed out twice. */
+static bool still_works(void)
+{
+    enum { COUNT = 2000 };
+    static unsigned char *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t size = 1 + i * 7 % 3000;
+        blocks[i] = malloc(size);
+        if (blocks[i] == NULL)
+            return false;
+        memset(blocks[i], (int)(i % 255), size);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t size = 1 + i * 7 % 3000;
+        if (blocks[i][0] != i % 255 || memcmp(blocks[i], blocks[i] + 1, size - 1) != 0)
+            return false;
+        free(blocks[i]);
+    }
+    return true;
+}
+
+static int survive(uint64_t foreign, uint64_t invalid)
+{
+    if (health().foreign_frees != foreign || health().invalid_frees != invalid)
+        return WRONG_COUNT;
+    return still_works() ? GOOD : NOT_USABLE;
+}
+
+static int double_free_of(size_t size)
+{
+    void *block = malloc(opaque(size));
+    free(block);
+    free(opaque_pointer(block));
+    return survive(0, 1);
+}
+
+static int scenario_double_free(void)
+{
+    return double_free_of(100);
+}
+
+static int scenario_double_free_zero(void)
+{
+    return double_free_of(0);
+}
+
+static int scenario_double_free_page(void)
+{
+    return double_free_of(20000);
+}
+
+static int scenario_double_free_large(void)
+{
+    return double_free_of(3u << 20);
+}
+
+static int scenario_double_free_huge(void)
+{
+    return double_free_of(100u << 20);
+}
+
+static int scenario_double_free_aligned(void)
+{
+    void *block = memalign(4096, 100);
+    free(block);
+    free(opaque_pointer(block));
+    return survive(0, 1);
+}
+
+/* With neighbours alive and others freed in between: the block is not the last one on any list. */
+static int scenario_double_free_later(void)
+{
+    static void *blocks[500];
+    for (size_t i = 0; i < 500; i++)
+        blocks[i] = malloc(48);
+    void *victim = blocks[250];
+    for (size_t i = 0; i < 500; i += 2)
+        free(blocks[i]);
+    free(opaque_pointer(victim));
+    return survive(0, 1);
+}
+
+static int interior_free_at(size_t size, size_t offset)
+{
+    char *block = malloc(opaque(size));
+    memset(opaque_pointer(block), 0x11, size);
+    free(opaque_pointer(block + offset));
+    return survive(0, 1);
+}
+
+static int scenario_interior_free(void)
+{
+    return interior_free_at(1000, 64);
+}
+
+static int scenario_interior_free_header(void)
+{
+    return interior_free_at(1000, 16);
+}
+
+static int scenario_interior_free_large(void)
+{
+    return interior_free_at(5u << 20, 1u << 20);
+}
+
+static int scenario_misaligned_free(void)
+{
+    return interior_free_at(1000, 1);
+}
+
+static int scenario_misaligned_free_by_eight(void)
+{
+    return interior_free_at(1000, 8);
+}
+
+/* The words before a living block, copied into its inside: a header must not verify at another address. */
+static int scenario_copied_header(void)
+{
+    char *block = malloc(1000);
+    memcpy(opaque_pointer(block), opaque_pointer(block - 16), 16);
+    free(opaque_pointer(block + 16));
+    return survive(0, 1);
+}
+
+static int underrun_at(size_t distance, size_t length)
+{
+    char *block = malloc(100);
+    memset(opaque_pointer(block - distance), 0x41, length);
+    free(opaque_pointer(block));
+    return survive(0, 1);
+}
+
+static int scenario_underrun(void)
+{
+    return underrun_at(8, 8);
+}
+
+static int scenario_underrun_one_byte(void)
+{
+    return underrun_at(1, 1);
+}
+
+static int scenario_underrun_whole_header(void)
+{
+    return underrun_at(16, 16);
+}
+
+static int scenario_underrun_realloc(void)
+{
+    char *block = malloc(100);
+    memset(opaque_pointer(block - 8), 0x41, 8);
+    errno = 0;
+    void *moved = realloc(opaque_pointer(block), 5000);
+    if (moved != NULL || errno == 0)
+        return WRONG_RESULT;
+    return survive(0, 1);
+}
+
+static int scenario_double_free_by_realloc(void)
+{
+    void *block = malloc(100);
+    free(block);
+    errno = 0;
+    void *moved = realloc(opaque_pointer(block), 200);
+    if (moved != NULL || errno == 0)
+        return WRONG_RESULT;
+    return survive(0, 1);
+}
+
+static int scenario_free_after_realloc(void)
+{
+    void *block = malloc(100);
+    void *moved = realloc(block, 100000);
+    if (moved == block)
+        return WRONG_RESULT;
+    free(opaque_pointer(block));
+    free(moved);
+    return survive(0, 1);
+}
+
+static int scenario_foreign_frees(void)
+{
+    static char data[256];
+    char local[256];
+    char *mapped = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(gone, 1 << 20);
+    void *const foreign[] = {data + 64,
+                             local + 64,
+                             "text",
+                             mapped,
+                             mapped + 4096,
+                             gone + 4096,
+                             (void *)16,
+                             (void *)0x1230,
+                             (void *)(uintptr_t)scenario_foreign_frees,
+                             (void *)0x00007ffffffff000,
+                             (void *)0x0000800000000000,
+                             (void *)0xdeadbeefdeadbee0,
+                             (void *)UINTPTR_MAX};
+    errno = 4242;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        free(opaque_pointer(foreign[i]));
+    if (errno != 4242)
+        return WRONG_RESULT;
+    return survive(sizeof foreign / sizeof *foreign, 0);
+}
+
+static int scenario_foreign_realloc(void)
+{
+    static char data[256];
+    errno = 0;
+    void *moved = realloc(opaque_pointer(data + 64), 1000);
+    if (moved != NULL || errno == 0)
+        return WRONG_RESULT;
+    return survive(1, 0);
+}
+
+static int scenario_foreign_usable_size(void)
+{
+    static char data[256];
+    if (malloc_usable_size(opaque_pointer(data + 64)) != 0)
+        return WRONG_RESULT;
+    if (malloc_usable_size((void *)0xdeadbeefdeadbee0) != 0)
+        return WRONG_RESULT;
+    return still_works() ? GOOD : NOT_USABLE;
+}
+
+static int scenario_many_double_frees(void)
+{
+    for (int i = 0; i < 5; i++) {
+        void *block = malloc(64);
+        free(block);
+        free(opaque_pointer(block));
+    }
+    return survive(0, 5);
+}
+
+static int scenario_signal_handler_sees_abort(void);
+
+static int scenario_nothing(void)
+{
+    void *block = malloc(10);
+    free(block);
+    return GOOD;
+}
+
+static void leave_with_seventeen(int signal_number)
+{
+    (void)signal_number;
+    _exit(17);
+}
+
+static int scenario_signal_handler_sees_abort(void)
+{
+    signal(SIGABRT, leave_with_seventeen);
+    return double_free_of(100);
+}
+
+static int scenario_closed_descriptor(void)
+{
+    close(2);
+    return double_free_of(100);
+}
+
+#define SCENARIO(name)                                                                                                 \
+    {                                                                                                                  \
+#name, scenario_##name                                                                                         \
+    }
+static const struct scenario {
+    const char *name;
+    int (*run)(void);
+} scenarios[] = {
+    SCENARIO(double_free),
+    SCENARIO(double_free_zero),
+    SCENARIO(double_free_page),
+    SCENARIO(double_free_large),
+    SCENARIO(double_free_huge),
+    SCENARIO(double_free_aligned),
+    SCENARIO(double_free_later),
+    SCENARIO(interior_free),
+    SCENARIO(interior_free_header),
+    SCENARIO(interior_free_large),
+    SCENARIO(misaligned_free),
+    SCENARIO(misaligned_free_by_eight),
+    SCENARIO(copied_header),
+    SCENARIO(underrun),
+    SCENARIO(underrun_one_byte),
+    SCENARIO(underrun_whole_header),
+    SCENARIO(underrun_realloc),
+    SCENARIO(double_free_by_realloc),
+    SCENARIO(free_after_realloc),
+    SCENARIO(foreign_frees),
+    SCENARIO(foreign_realloc),
+    SCENARIO(foreign_usable_size),
+    SCENARIO(many_double_frees),
+    SCENARIO(nothing),
+    SCENARIO(signal_handler_sees_abort),
+    SCENARIO(closed_descriptor),
+};
+
+static int run_scenario(const char *name)
+{
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(scenarios[i].name, name) == 0)
+            return scenarios[i].run();
+    fprintf(stderr, "no scenario %s\n", name);
+    return 98;
+}
+
+/* ---- expectations, in the parent ----------------------------------------------------------------------------------
+ */
+
+static void expect_line(const char *start, const char *within)
+{
+    TEST_ASSERT_EQUAL_STRING_LEN_MESSAGE(start, result.text, strlen(start), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, within), result.text);
+}
+
+/* One line that says what and where, then abort; with on_corruption=leak the same line, and the program goes on. */
+static void expect_damage_reported(const char *scenario, const char *start)
+{
+    child_run_self(&result, scenario, NULL);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(SIGABRT, result.signal, scenario);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
+    expect_line(start, "): double free or damaged block");
+
+    child_run_self(&result, scenario, leak_option);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, result.signal, scenario);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, scenario);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
+    expect_line(start, "): double free or damaged block");
+}
+
+static void expect_silence(const char *scenario)
+{
+    child_run_self(&result, scenario, NULL);
+    TEST_ASSERT_EQUAL_STRING("", result.text);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, result.signal, scenario);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, scenario);
+}
+
+static void test_double_free_of_any_size_is_reported(void)
+{
+    expect_damage_reported("double_free", "tracealloc: free(0x");
+    expect_damage_reported("double_free_zero", "tracealloc: free(0x");
+    expect_damage_reported("double_free_page", "tracealloc: free(0x");
+    expect_damage_reported("double_free_large", "tracealloc: free(0x");
+    expect_damage_reported("double_free_huge", "tracealloc: free(0x");
+}
+
+static void test_double_free_of_an_aligned_block_is_reported(void)
+{
+    expect_damage_reported("double_free_aligned", "tracealloc: free(0x");
+}
+
+static void test_double_free_among_other_frees_is_reported(void)
+{
+    expect_damage_reported("double_free_later", "tracealloc: free(0x");
+}
+
+static void test_free_of_an_interior_pointer_is_reported(void)
+{
+    expect_damage_reported("interior_free", "tracealloc: free(0x");
+    expect_damage_reported("interior_free_header", "tracealloc: free(0x");
+    expect_damage_reported("interior_free_large", "tracealloc: free(0x");
+}
+
+static void test_free_of_a_misaligned_pointer_is_reported(void)
+{
+    expect_damage_reported("misaligned_free", "tracealloc: free(0x");
+    expect_damage_reported("misaligned_free_by_eight", "tracealloc: free(0x");
+}
+
+static void test_header_copied_to_another_address_does_not_verify(void)
+{
+    expect_damage_reported("copied_header", "tracealloc: free(0x");
+}
+
+static void test_free_after_an_underrun_is_reported(void)
+{
+    expect_damage_reported("underrun", "tracealloc: free(0x");
+    expect_damage_reported("underrun_one_byte", "tracealloc: free(0x");
+    expect_damage_reported("underrun_whole_header", "tracealloc: free(0x");
+}
+
+static void test_realloc_of_a_damaged_or_freed_block_is_reported(void)
+{
+    expect_damage_reported("underrun_realloc", "tracealloc: realloc(0x");
+    expect_damage_reported("double_free_by_realloc", "tracealloc: realloc(0x");
+}
+
+static void test_free_of_a_block_that_realloc_moved_is_reported(void)
+{
+    expect_damage_reported("free_after_realloc", "tracealloc: free(0x");
+}
+
+static void test_frees_of_foreign_pointers_are_ignored_and_counted(void)
+{
+    expect_silence("foreign_frees");
+}
+
+static void test_realloc_of_a_foreign_pointer_fails_and_is_counted(void)
+{
+    expect_silence("foreign_realloc");
+}
+
+static void test_usable_size_of_a_foreign_pointer_is_zero(void)
+{
+    expect_silence("foreign_usable_size");
+}
+
+static void test_repeated_damage_with_leak_writes_a_line_each_time(void)
+{
+    child_run_self(&result, "many_double_frees", leak_option);
+
+    TEST_ASSERT_EQUAL_INT(GOOD, result.exit_status);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(5, result.lines, result.text);
+}
+
+static void test_abort_reaches_a_handler_of_the_program(void)
+{
+    child_run_self(&result, "signal_handler_sees_abort", NULL);
+
+    TEST_ASSERT_EQUAL_INT(17, result.exit_status);
+    TEST_ASSERT_EQUAL_size_t(1, result.lines);
+}
+
+static void test_damage_with_a_closed_descriptor_still_aborts(void)
+{
+    child_run_self(&result, "closed_descriptor", NULL);
+
+    TEST_ASSERT_EQUAL_INT(SIGABRT, result.signal);
+    TEST_ASSERT_EQUAL_STRING("", result.text);
+}
+
+static void expect_options_refused(const char *setting, const char *named)
+{
+    const char *const settings[] = {setting, NULL};
+    child_run_self(&result, "nothing", settings);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(1, result.exit_status, setting);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
+    expect_line("tracealloc: ", named);
+}
+
+static void test_unknown_option_is_one_line_and_exit_status_one(void)
+{
+    expect_options_refused("TRACEALLOC_OPTIONS=on_coruption=leak", "on_coruption");
+    expect_options_refused("TRACEALLOC_OPTIONS=nonsense", "nonsense");
+    expect_options_refused("TRACEALLOC_OPTIONS=on_corruption=leak,nonsense=1", "nonsense");
+}
+
+static void test_unknown_value_of_an_option_is_one_line_and_exit_status_one(void)
+{
+    expect_options_refused("TRACEALLOC_OPTIONS=on_corruption=maybe", "maybe");
+    expect_options_refused("TRACEALLOC_OPTIONS=on_corruption=", "on_corruption");
+    expect_options_refused("TRACEALLOC_OPTIONS=on_corruption", "on_corruption");
+}
+
+static void test_empty_and_valid_options_are_accepted_in_silence(void)
+{
+    static const char *const accepted[] = {"TRACEALLOC_OPTIONS=", "TRACEALLOC_OPTIONS=on_corruption=leak",
+                                           "TRACEALLOC_OPTIONS=on_corruption=abort"};
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+        const char *const settings[] = {accepted[i], NULL};
+        child_run_self(&result, "nothing", settings);
+        TEST_ASSERT_EQUAL_STRING("", result.text);
+        TEST_ASSERT_EQUAL_INT(GOOD, result.exit_status);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return run_scenario(argv[1]);
+    UNITY_BEGIN();
+    RUN_TEST(test_double_free_of_any_size_is_reported);
+    RUN_TEST(test_double_free_of_an_aligned_block_is_reported);
+    RUN_TEST(test_double_free_among_other_frees_is_reported);
+    RUN_TEST(test_free_of_an_interior_pointer_is_reported);
+    RUN_TEST(test_free_of_a_misaligned_pointer_is_reported);
+    RUN_TEST(test_header_copied_to_another_address_does_not_verify);
+    RUN_TEST(test_free_after_an_underrun_is_reported);
+    RUN_TEST(test_realloc_of_a_damaged_or_freed_block_is_reported);
+    RUN_TEST(test_free_of_a_block_that_realloc_moved_is_reported);
+    RUN_TEST(test_frees_of_foreign_pointers_are_ignored_and_counted);
+    RUN_TEST(test_realloc_of_a_foreign_pointer_fails_and_is_counted);
+    RUN_TEST(test_usable_size_of_a_foreign_pointer_is_zero);
+    RUN_TEST(test_repeated_damage_with_leak_writes_a_line_each_time);
+    RUN_TEST(test_abort_reaches_a_handler_of_the_program);
+    RUN_TEST(test_damage_with_a_closed_descriptor_still_aborts);
+    RUN_TEST(test_unknown_option_is_one_line_and_exit_status_one);
+    RUN_TEST(test_unknown_value_of_an_option_is_one_line_and_exit_status_one);
+    RUN_TEST(test_empty_and_valid_options_are_accepted_in_silence);
+    return UNITY_END();
+}
