@@ -2,7 +2,6 @@
  *
  * Built twice: against the replaced names and, with TEST_TA_NAMES, against the ta_ names. The rules are those of glibc
  * (errno, realloc to zero, overflow, alignment), so the same source linked with libc alone proves the test itself. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>

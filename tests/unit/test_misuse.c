@@ -3,7 +3,6 @@
  * Each scenario runs in a fresh process of this same executable (first argument: its name), with descriptor 2 captured.
  * Damage is one clear line and abort, or one line and a leak with on_corruption=leak; foreign pointers are ignored and
  * counted; a bad option is one line and exit status 1 before main. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>

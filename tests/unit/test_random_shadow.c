@@ -5,7 +5,6 @@
  * anybody else. Through a shared board blocks change hands, so that many are resized and freed by a thread that did not
  * allocate them. TA_TEST_SEED repeats the choices (with several threads not their interleaving),
  * TA_TEST_OPERATIONS sets how many operations there are in all, TA_TEST_THREADS how many threads. */
-#define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>

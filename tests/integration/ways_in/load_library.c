@@ -1,7 +1,7 @@
 /* load_library.c: loads tracealloc itself with dlopen into a running program that lives on libc's malloc.
  *
- * Two outcomes are allowed: a clean refusal (dlopen says why), or a library that works under its ta_ names beside libc's
- * malloc and stays after dlclose. Argument: the library's path. */
+ * Two outcomes are allowed: a clean refusal (dlopen says why), or a library that works under its ta_ names beside
+ * libc's malloc and stays after dlclose. Argument: the library's path. */
 #include "way.h"
 
 #include <dlfcn.h>
