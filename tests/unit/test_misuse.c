@@ -360,18 +360,30 @@ static void expect_line(const char *start, const char *within)
 }
 
 /* One line that says what and where, then abort; with on_corruption=leak the same line, and the program goes on. */
-static void expect_damage_reported(const char *scenario, const char *start)
+static void expect_report(const char *scenario, const char *start, const char *within)
 {
     child_run_self(&result, scenario, NULL);
     TEST_ASSERT_EQUAL_INT_MESSAGE(SIGABRT, result.signal, scenario);
     TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
-    expect_line(start, "): double free or damaged block");
+    expect_line(start, within);
 
     child_run_self(&result, scenario, leak_option);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, result.signal, scenario);
     TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, scenario);
     TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
-    expect_line(start, "): double free or damaged block");
+    expect_line(start, within);
+}
+
+static void expect_damage_reported(const char *scenario, const char *start)
+{
+    expect_report(scenario, start, "): double free or damaged block");
+}
+
+/* The line says where in which block the pointer points. */
+static void expect_interior_reported(const char *scenario, const char *place)
+{
+    expect_report(scenario, "tracealloc: free(0x", "): not the start of a block, ");
+    expect_line("tracealloc: free(0x", place);
 }
 
 static void expect_silence(const char *scenario)
@@ -403,20 +415,20 @@ static void test_double_free_among_other_frees_is_reported(void)
 
 static void test_free_of_an_interior_pointer_is_reported(void)
 {
-    expect_damage_reported("interior_free", "tracealloc: free(0x");
-    expect_damage_reported("interior_free_header", "tracealloc: free(0x");
-    expect_damage_reported("interior_free_large", "tracealloc: free(0x");
+    expect_interior_reported("interior_free", ", 64 bytes inside one of 1000\n");
+    expect_interior_reported("interior_free_header", ", 16 bytes inside one of 1000\n");
+    expect_interior_reported("interior_free_large", ", 1048576 bytes inside one of 5242880\n");
 }
 
 static void test_free_of_a_misaligned_pointer_is_reported(void)
 {
-    expect_damage_reported("misaligned_free", "tracealloc: free(0x");
-    expect_damage_reported("misaligned_free_by_eight", "tracealloc: free(0x");
+    expect_interior_reported("misaligned_free", ", 1 bytes inside one of 1000\n");
+    expect_interior_reported("misaligned_free_by_eight", ", 8 bytes inside one of 1000\n");
 }
 
 static void test_header_copied_to_another_address_does_not_verify(void)
 {
-    expect_damage_reported("copied_header", "tracealloc: free(0x");
+    expect_interior_reported("copied_header", ", 16 bytes inside one of 1000\n");
 }
 
 static void test_free_after_an_underrun_is_reported(void)
