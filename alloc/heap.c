@@ -2,12 +2,26 @@
 #include "alloc/heap.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/resource.h>
+
+extern pthread_key_t _mi_heap_default_key; /* mimalloc's prim/unix/prim.c */
+
+/* The end of a thread is ours alone (thread.c). mimalloc's key would be older than those of a program that makes its keys
+ * before it allocates; its destructor would then take the thread's heap from under destructors yet to come. */
+static void take_key_away(void)
+{
+    if (_mi_heap_default_key == (pthread_key_t)-1)
+        return;
+    pthread_key_delete(_mi_heap_default_key);
+    _mi_heap_default_key = (pthread_key_t)-1;
+}
 
 int ta__heap_process_init(void)
 {
     int saved_errno = errno;
-    mi_process_init();
+    _mi_auto_process_init();
+    take_key_away();
     /* Late destructors go on allocating: nothing may be torn down at exit. */
     mi_option_set(mi_option_destroy_on_exit, 2);
     mi_option_set(mi_option_visit_abandoned, 1);
