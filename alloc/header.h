@@ -9,8 +9,8 @@
  *      +-----------+----------+--------+-----+------------------ - -
  *
  *      leaf   who asked, and for which domain: a number of trace/contexts.c; not written in plain blocks
- *      check  low half of the user pointer ^ the process's random key ^ kind; says "this is a live header, for exactly
- *             this address"
+ *      check  low half of the user pointer ^ the process's random key ^ bytes 12-15 ^ kind; says "this is a live header,
+ *             for exactly this address, and the bytes next to the user's were not overrun"
  *      size   bytes asked for, never rounded
  *      epoch  which start/clear the trace belongs to; traces of an earlier epoch are gone
  *
@@ -54,9 +54,8 @@ enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_A
 
 _Static_assert(sizeof(struct ta__header) == TA__HEADER_SIZE, "malloc's alignment is kept by exactly 16 bytes");
 
-/* Random, the four low bits 0; set once before the first block. With the kind of a traced block, for the hot paths. */
+/* Random, the four low bits 0; set once before the first block. */
 extern uint32_t ta__header_key;
-extern uint32_t ta__header_key_traced;
 
 TA_INLINE struct ta__header *ta__header_of(const void *user)
 {
@@ -73,10 +72,11 @@ TA_INLINE uint32_t ta__header_check(const void *user, uint32_t kind)
     return ((uint32_t)(uintptr_t)user ^ ta__header_key) | kind;
 }
 
-/* What is left of the check when address and key are taken out: a kind (0 … 3), or rubbish. */
+/* What is left of the check when address, key and neighbours are taken out: a kind (0 … 3), or rubbish. */
 TA_INLINE uint32_t ta__header_kind(const void *user)
 {
-    return ta__header_of(user)->check ^ (uint32_t)(uintptr_t)user ^ ta__header_key;
+    const struct ta__header *header = ta__header_of(user);
+    return header->check ^ (uint32_t)(uintptr_t)user ^ ta__header_key ^ (uint32_t)(header->size_and_epoch >> 32);
 }
 
 TA_INLINE int ta__header_verifies(const void *user)
@@ -88,9 +88,10 @@ TA_INLINE int ta__header_verifies(const void *user)
 TA_INLINE void *ta__header_write(void *user, uint32_t kind, uint32_t leaf, size_t size, uint64_t epoch_bits)
 {
     struct ta__header *header = ta__header_of(user);
+    uint64_t size_and_epoch = size | epoch_bits;
     header->leaf = leaf;
-    header->check = ta__header_check(user, kind);
-    header->size_and_epoch = size | epoch_bits;
+    header->check = ta__header_check(user, kind) ^ (uint32_t)(size_and_epoch >> 32);
+    header->size_and_epoch = size_and_epoch;
     return user;
 }
 
@@ -127,30 +128,44 @@ TA_INLINE void *ta__header_write_plain(void *block, size_t size)
     return user;
 }
 
-TA_INLINE void *ta__header_write_traced(void *block, uint32_t leaf, size_t size, uint64_t epoch_bits)
+/* What the check of a traced block of less than 4 GiB is without its address: constant during an epoch. */
+TA_INLINE uint32_t ta__header_traced_check(uint64_t epoch_bits)
+{
+    return (ta__header_key | TA__KIND_TRACED) ^ (uint32_t)(epoch_bits >> 32);
+}
+
+TA_INLINE void *ta__header_write_traced(void *block, uint32_t leaf, size_t size, uint64_t epoch_bits,
+                                        uint32_t traced_check)
 {
     void *user = ta__user_in_place(block);
     struct ta__header *header = ta__header_of(user);
     header->leaf = leaf;
-    header->check = (uint32_t)(uintptr_t)user ^ ta__header_key_traced;
+    header->check = (uint32_t)(uintptr_t)user ^ traced_check;
     header->size_and_epoch = size | epoch_bits;
     return user;
 }
 
 TA_INLINE int ta__header_is_plain(const void *user)
 {
-    return ((uint32_t)(uintptr_t)user ^ ta__header_of(user)->check) == ta__header_key;
+    const struct ta__header *header = ta__header_of(user);
+    return ((uint32_t)(uintptr_t)user ^ header->check ^ (uint32_t)(header->size_and_epoch >> 32)) == ta__header_key;
 }
 
-TA_INLINE int ta__header_is_traced(const void *user)
+/* A traced block of this epoch and of less than 4 GiB; its size in *size. */
+TA_INLINE int ta__header_is_traced(const void *user, uint32_t traced_check, uint64_t epoch_bits, uint64_t *size)
 {
-    return ((uint32_t)(uintptr_t)user ^ ta__header_of(user)->check) == ta__header_key_traced;
+    const struct ta__header *header = ta__header_of(user);
+    if (TA_UNLIKELY(((uint32_t)(uintptr_t)user ^ header->check) != traced_check))
+        return 0;
+    *size = header->size_and_epoch ^ epoch_bits;
+    return *size >> 32 == 0;
 }
 
 /* Makes the header not verify: for blocks whose memory the allocator does not link at once. */
 TA_INLINE void ta__header_kill(void *user)
 {
-    ta__header_of(user)->check = ~ta__header_check(user, 0);
+    struct ta__header *header = ta__header_of(user);
+    header->check = ~(ta__header_check(user, 0) ^ (uint32_t)(header->size_and_epoch >> 32));
 }
 
 /* ---- aligned blocks ---------------------------------------------------------------------------------------------- */

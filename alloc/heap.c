@@ -49,6 +49,15 @@ void *ta__heap_allocate(void *theap, size_t size, int zeroed)
     return block;
 }
 
+void *ta__heap_refill(void *theap, size_t size)
+{
+    int *error = &errno;
+    int saved_errno = *error;
+    void *block = _mi_malloc_generic(theap, size, 0, NULL);
+    *error = saved_errno;
+    return block;
+}
+
 void ta__heap_free_slow(mi_page_t *page, void *block)
 {
     (void)page;
@@ -62,6 +71,28 @@ void ta__heap_page_emptied(mi_page_t *page)
     int saved_errno = errno;
     _mi_page_retire(page);
     errno = saved_errno;
+}
+
+bool ta__page_map_add(mi_page_t *page, const void *address); /* mimalloc_unit.c */
+
+int ta__heap_reach_further(const void *block, const void *user)
+{
+    int saved_errno = errno;
+    int added = ta__page_map_add(ta__heap_page(block), user);
+    errno = saved_errno;
+    return added;
+}
+
+void ta__heap_reach_no_further(const void *user)
+{
+    int saved_errno = errno;
+    ta__page_map_add(NULL, user);
+    errno = saved_errno;
+}
+
+int ta__heap_reaches(const void *address)
+{
+    return _mi_arenas_contain(address);
 }
 
 void *ta__heap_new(void)
@@ -133,4 +164,20 @@ void ta__heap_figures(struct ta__heap_figures *figures)
     figures->committed = commit;
     figures->reserved = rss;
     errno = saved_errno;
+}
+
+static bool add_area(const mi_heap_t *heap, const mi_heap_area_t *area, void *block, size_t block_bytes, void *arg)
+{
+    (void)heap, (void)block, (void)block_bytes;
+    *(size_t *)arg += area->used * area->full_block_size;
+    return true;
+}
+
+size_t ta__heap_in_use(void *heap)
+{
+    int saved_errno = errno;
+    size_t bytes = 0;
+    mi_heap_visit_blocks(heap, false, add_area, &bytes);
+    errno = saved_errno;
+    return bytes;
 }

@@ -43,11 +43,26 @@ TA_INLINE void *ta__heap_pop(void *theap, size_t size)
 /* Any size; errno kept; NULL when there is no memory. */
 TA_COLD void *ta__heap_allocate(void *theap, size_t size, int zeroed);
 
-/* The page of an address, NULL when the address is not ours. Never faults on user addresses. */
+/* The same for a small block whose page has none left. */
+TA_COLD void *ta__heap_refill(void *theap, size_t size);
+
+/* The page of an address, NULL when the address is not ours. Takes any number: mimalloc's own look-up leaves its table
+ * on addresses that no process can have. */
 TA_INLINE mi_page_t *ta__heap_page(const void *address)
 {
-    return _mi_checked_ptr_page(address);
+    uintptr_t slice = (uintptr_t)address >> MI_ARENA_SLICE_SHIFT;
+    mi_submap_t part = _mi_page_map_at((slice >> MI_PAGE_MAP_SUB_SHIFT) & (MI_PAGE_MAP_COUNT - 1));
+    return TA_LIKELY(part != NULL) ? part[slice & (MI_PAGE_MAP_SUB_COUNT - 1)] : NULL;
 }
+
+/* mimalloc finds a page from addresses this far into a large block. For one further in, the user pointer of a block
+ * with a huge alignment, the table is told and must be told again before the block is freed; 0 when it has no memory. */
+#define TA__PAGE_REACH (MI_LARGE_PAGE_SIZE - 2 * MI_ARENA_SLICE_SIZE)
+TA_COLD int ta__heap_reach_further(const void *block, const void *user);
+TA_COLD void ta__heap_reach_no_further(const void *user);
+
+/* Whether the address lies in memory reserved for blocks, though perhaps in no page now. */
+TA_COLD int ta__heap_reaches(const void *address);
 
 /* Of another thread's page, or of one with flags. */
 TA_COLD void ta__heap_free_slow(mi_page_t *page, void *block);
@@ -95,6 +110,9 @@ void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, v
 /* The calling thread is about to end. */
 void ta__heap_thread_done(void);
 void ta__heap_trim(void);
+
+/* Bytes in blocks of a heap, headers and rounding included; the world is stopped. */
+size_t ta__heap_in_use(void *heap);
 
 struct ta__heap_figures {
     size_t committed, reserved;

@@ -37,7 +37,7 @@ __attribute__((noinline)) static void *malloc_slow(size_t size)
 }
 
 /* Leaf or block are missing: the rare rest of a traced allocation. */
-TA_COLD static void *malloc_traced_rest(struct ta__thread *self, size_t size, uint32_t leaf, uint32_t gate)
+TA_COLD static void *malloc_traced_rest(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
 {
     void *block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
     void *user = ta__finish_allocation(self, block, size, leaf);
@@ -66,7 +66,7 @@ TA_INLINE int begin_traced(struct ta__thread *self, uint32_t gate, size_t size)
 
 TA_INLINE void *traced_block(struct ta__thread *self, void *block, size_t size, uint32_t leaf, uint32_t gate)
 {
-    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits);
+    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits, self->traced_check);
     if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
         return malloc_new_high(user, self, gate);
     ta__compiler_fence();
@@ -84,10 +84,10 @@ __attribute__((noinline)) static void *malloc_stack(size_t size, struct ta__thre
         return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
     uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->domain);
     if (TA_UNLIKELY(leaf == 0))
-        return malloc_traced_rest(self, size, leaf, gate);
+        return malloc_traced_rest(size, self, leaf, gate);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(self, size, leaf, gate);
+        return malloc_traced_rest(size, self, leaf, gate);
     return traced_block(self, block, size, leaf, gate);
 }
 
@@ -97,7 +97,7 @@ TA_COLD static void *malloc_other_site(size_t size, struct ta__thread *self, uin
     uint32_t leaf = ta__capture_one(self, ip, self->domain);
     void *block = leaf != 0 ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(self, size, leaf, gate);
+        return malloc_traced_rest(size, self, leaf, gate);
     return traced_block(self, block, size, leaf, gate);
 }
 
@@ -113,7 +113,7 @@ __attribute__((noinline)) static void *malloc_one_frame(size_t size, struct ta__
     uint32_t leaf = self->one_leaf;
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(self, size, leaf, gate);
+        return malloc_traced_rest(size, self, leaf, gate);
     return traced_block(self, block, size, leaf, gate);
 }
 
@@ -141,12 +141,26 @@ void *ta__malloc_any(size_t size, struct ta__thread *self)
 
 void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
 {
+    self->traced_check = ta__header_traced_check(self->epoch_bits);
     if ((gate & TA__GATE_TRACING) == 0 || self->no_trace)
         self->allocate = ta__malloc_any;
     else if ((gate & TA__GATE_SAMPLED) != 0)
         self->allocate = malloc_sampled;
     else
         self->allocate = (gate & TA__GATE_ONE_FRAME) != 0 ? malloc_one_frame : malloc_stack;
+}
+
+/* The page's list is empty: mimalloc finds or makes another page. */
+TA_COLD static void *malloc_refill(size_t size, struct ta__thread *self)
+{
+    if (TA_UNLIKELY(self->theap == TA__THEAP_EMPTY))
+        return malloc_slow(size);
+    void *block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_slow(size);
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
 }
 
 TA_ENTRY void *ta_malloc(size_t size)
@@ -158,7 +172,7 @@ TA_ENTRY void *ta_malloc(size_t size)
         return malloc_slow(size);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_slow(size);
+        return malloc_refill(size, self);
     void *user = ta__header_write_plain(block, size);
     leave(self);
     return user;
@@ -214,15 +228,13 @@ __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *
     if (TA_UNLIKELY(page == NULL))
         return free_slow(user);
     struct ta__header *header = ta__header_of(user);
-    if (TA_LIKELY(ta__header_is_traced(user))) {
-        uint64_t size = header->size_and_epoch ^ self->epoch_bits;
-        if (TA_UNLIKELY(size >> TA__SIZE_BITS != 0))
-            return free_slow(user); /* of another epoch, or weighted */
+    uint64_t size;
+    if (TA_LIKELY(ta__header_is_traced(user, self->traced_check, self->epoch_bits, &size))) {
         ta__store_relaxed(&self->world.view, 0u);
         ta__compiler_fence();
         ta__count_out(self, header->leaf, size); /* the trace goes before the block can come back */
     } else if (!ta__header_is_plain(user)) {
-        return free_slow(user);
+        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
     }
     if (TA_UNLIKELY(!ta__heap_is_local(page)))
         return free_traced_rest(page, header, self, gate);

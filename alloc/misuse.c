@@ -2,7 +2,7 @@
  *
  *      the pointer is …                          what happens
  *      in no page of ours                        ignored and counted: it may belong to another allocator
- *      in a page of ours, header does not verify one line; then abort, or leak with on_corruption=leak
+ *      in our memory, header does not verify     one line; then abort, or leak with on_corruption=leak
  *
  * The line says what the pointer most likely is, and with tracing on where the block it points into was allocated. */
 #include "alloc/alloc.h"
@@ -23,6 +23,8 @@ void ta__foreign(void *user)
 static struct ta__header *surrounding_block(void *user)
 {
     mi_page_t *page = ta__heap_page(user);
+    if (page == NULL)
+        return NULL;
     uintptr_t start = (uintptr_t)mi_page_start(page);
     size_t bytes = mi_page_block_size(page);
     if ((uintptr_t)user < start || bytes == 0)

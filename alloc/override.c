@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/world.h"
 
 /* ---- sized forms (C23): the size is the caller's claim and not needed -------------------------------------------- */
 
@@ -57,7 +58,21 @@ TA_API int malloc_trim(size_t pad)
     return 1;
 }
 
-/* ---- reports: what can be said without walking all blocks -------------------------------------------------------- */
+/* ---- reports: from pages, without walking all blocks ------------------------------------------------------------- */
+
+static size_t bytes_in_use(void)
+{
+    struct ta__thread *self = ta__thread_get();
+    if (self == NULL)
+        return 0;
+    size_t bytes = 0;
+    ta__world_stop(&self->world);
+    for (uint32_t i = 0; i < ta__domain_count(); i++)
+        if (ta__domain_at(i)->heap != NULL)
+            bytes += ta__heap_in_use(ta__domain_at(i)->heap);
+    ta__world_resume();
+    return bytes;
+}
 
 TA_API struct mallinfo2 mallinfo2(void)
 {
@@ -65,9 +80,15 @@ TA_API struct mallinfo2 mallinfo2(void)
     ta__heap_figures(&figures);
     struct mallinfo2 info;
     memset(&info, 0, sizeof info);
-    info.arena = figures.committed;
-    info.uordblks = figures.committed;
+    info.uordblks = bytes_in_use();
+    info.arena = figures.committed > info.uordblks ? figures.committed : info.uordblks;
+    info.fordblks = info.arena - info.uordblks;
     return info;
+}
+
+static int narrowed(size_t number)
+{
+    return number > INT32_MAX ? INT32_MAX : (int)number;
 }
 
 #pragma GCC diagnostic push
@@ -77,8 +98,9 @@ TA_API struct mallinfo mallinfo(void)
     struct mallinfo2 wide = mallinfo2();
     struct mallinfo info;
     memset(&info, 0, sizeof info);
-    info.arena = (int)(wide.arena > INT32_MAX ? INT32_MAX : wide.arena);
-    info.uordblks = info.arena;
+    info.arena = narrowed(wide.arena);
+    info.uordblks = narrowed(wide.uordblks);
+    info.fordblks = narrowed(wide.fordblks);
     return info;
 }
 #pragma GCC diagnostic pop

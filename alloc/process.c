@@ -18,7 +18,6 @@
 #include "tracealloc.h"
 
 uint32_t ta__header_key;
-uint32_t ta__header_key_traced;
 
 enum { FRESH = 0, BUSY = 1, READY = 2 };
 
@@ -100,7 +99,6 @@ static void set_up(void)
 {
     static const struct ta__trace_hooks hooks = {.self = calling_thread, .scrub_headers = scrub_headers};
     ta__header_key = random_key();
-    ta__header_key_traced = ta__header_key | TA__KIND_TRACED;
     ta__options_read();
     ta__threads_init();
     if (!ta__heap_process_init() || !ta__domains_init()) {

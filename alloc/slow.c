@@ -103,7 +103,10 @@ static int examine(const char *call, void *user, struct live_block *live)
 {
     live->page = ta__heap_page(user);
     if (live->page == NULL) {
-        ta__foreign(user);
+        if (ta__heap_reaches(user))
+            ta__misuse(call, user); /* its page was given back when it was freed */
+        else
+            ta__foreign(user);
         return 0;
     }
     if (((uintptr_t)user & 15) != 0 || !ta__header_verifies(user)) {
@@ -179,6 +182,10 @@ static void *obtain(void *theap, size_t size, size_t alignment, int zeroed, stru
     if (shift != 0) {
         ta__forward_write(block, shift);
         *kind = TA__KIND_ALIGNED;
+        if (TA_UNLIKELY(shift >= TA__PAGE_REACH) && !ta__heap_reach_further(block, (void *)aligned)) {
+            ta__heap_free(ta__heap_page(block), block);
+            return *header = NULL;
+        }
     }
     *header = (struct ta__header *)(aligned - TA__HEADER_SIZE);
     return block;
@@ -271,6 +278,16 @@ void *ta__allocate(const struct ta__request *request, struct ta__caller caller)
     return user != NULL ? user : ta__out_of_memory();
 }
 
+/* The header of an aligned block stops to verify before the block is freed: the allocator's link does not reach it. */
+static void bury(void *user, const struct live_block *live)
+{
+    if (TA_LIKELY(live->block == live->header))
+        return;
+    ta__header_kill(user);
+    if (TA_UNLIKELY((size_t)((char *)live->header - (char *)live->block) >= TA__PAGE_REACH))
+        ta__heap_reach_no_further(user);
+}
+
 /* Inside a signal handler, or without a structure: the block waits until its thread is in order. */
 static void release_without_thread(void *user)
 {
@@ -289,8 +306,7 @@ static void release(struct ta__thread *self, uint32_t gate, void *user)
     if (!examine("free", user, &live))
         return;
     forget_trace(self, gate, &live);
-    if (live.block != live.header)
-        ta__header_kill(user); /* the allocator's link does not reach this far */
+    bury(user, &live);
     ta__heap_free(live.page, live.block);
 }
 
@@ -388,8 +404,7 @@ void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller
                 forget_trace(self, gate, &live);
                 write_tag(result, 0, &tag, size);
                 forget_tracked_address(self, gate, result);
-                if (live.block != live.header)
-                    ta__header_kill(user);
+                bury(user, &live);
             }
         }
         if (result != NULL && tag.is_counted)
@@ -407,7 +422,7 @@ size_t ta__usable(void *user)
         return 0;
     if (ta__emergency_owns(user))
         return ta__emergency_size(user);
-    if (ta__heap_page(user) == NULL || !ta__header_verifies(user))
+    if (!ta__process_is_ready() || ta__heap_page(user) == NULL || !ta__header_verifies(user))
         return 0;
     return ta__header_size(ta__header_of(user));
 }

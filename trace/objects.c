@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 
 #include "base/atomics.h"
 #include "base/memory.h"
@@ -28,9 +29,18 @@ void ta__objects_use_list(int on)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
+static int has_started;
+
+__attribute__((constructor(101))) static void note_start(void)
+{
+    has_started = 1;
+}
+
+/* Without a loader, libc sets the function's tables up itself, allocating between the halves; until it is done the
+ * function must not be called, and the few stacks of that time end early. */
 static int has_find_object(void)
 {
-    return _dl_find_object != NULL && !list.forced;
+    return _dl_find_object != NULL && !list.forced && (has_started || getauxval(AT_BASE) != 0);
 }
 
 static int find_in_loader(uintptr_t address, struct ta__object *object)

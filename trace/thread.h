@@ -34,6 +34,7 @@ struct ta__thread {
     struct ta__slot *new_slots;
     uint32_t domain;                 /* ambient domain, index into the table of domains */
     uint32_t one_leaf;               /* of one_ip */
+    uint32_t traced_check;           /* alloc: what headers of this epoch carry */
     uint32_t depth;                  /* states in the memo */
     uint32_t limit;                  /* frames kept per stack */
     uint64_t limit_power;            /* multiplier of the rolling hash to the power of limit */

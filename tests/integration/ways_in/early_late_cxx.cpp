@@ -2,6 +2,7 @@
 #include "way.h"
 
 #include <iostream>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,8 +33,30 @@ static noisy &in_function()
     return object;
 }
 
+static int helped;
+
+static void give_up_at_the_third()
+{
+    if (++helped == 3)
+        std::set_new_handler(nullptr);
+}
+
+static bool new_throws(std::size_t size)
+{
+    __asm__ volatile("" : "+r"(size));
+    try {
+        ::operator delete(hold(::operator new(size)));
+    } catch (const std::bad_alloc &) {
+        return true;
+    }
+    return false;
+}
+
 int main()
 {
+    expect(new_throws(SIZE_MAX / 2), "WRONG: new did not throw");
+    std::set_new_handler(give_up_at_the_third);
+    expect(new_throws(SIZE_MAX / 2) && helped == 3, "WRONG: the new handler was not called");
     expect_ours();
     expect(in_file.texts.size() == 100 && in_function().texts.size() == 100, "WRONG: sizes");
     std::thread([] { expect(in_thread.texts.size() == 100, "WRONG: sizes"); }).join();

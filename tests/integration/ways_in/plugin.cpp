@@ -1,6 +1,9 @@
 /* plugin.cpp: a C++ plugin as hosts load them: containers, exceptions, thread-locals with destructors, statics. */
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,10 +26,18 @@ struct alignas(128) wide {
 extern "C" int plugin_work(int rounds)
 {
     int caught = 0;
+    int failed = 0;
     for (int i = 0; i < rounds; i++) {
         std::map<std::string, std::vector<int>> table;
         for (int k = 0; k < 200; k++)
             table["some key that needs the heap " + std::to_string(k)].resize(static_cast<std::size_t>(k), i);
+        std::size_t absurd = SIZE_MAX / 2;
+        __asm__ volatile("" : "+r"(absurd));
+        try {
+            ::operator delete(::operator new(absurd));
+        } catch (const std::bad_alloc &) {
+            failed++;
+        }
         auto many = std::make_unique<wide[]>(3);
         many[2].bytes[0] = 1;
         try {
@@ -35,7 +46,8 @@ extern "C" int plugin_work(int rounds)
             caught++;
         }
     }
-    return caught + static_cast<int>(at_thread_end.text->size()) * 0 + (at_unload.text != nullptr ? 0 : 1);
+    bool lives = at_thread_end.text->size() > 0 && at_unload.text != nullptr;
+    return lives && failed == rounds ? caught : -1;
 }
 
 /* A block that the host frees. */
