@@ -472,6 +472,19 @@ static void test_repeated_damage_with_leak_writes_a_line_each_time(void)
     TEST_ASSERT_EQUAL_size_t_MESSAGE(5, result.lines, result.text);
 }
 
+/* With tracing on, the line about an interior pointer is followed by the stack that allocated the block. */
+static void test_damage_with_tracing_on_names_the_stack_of_the_block(void)
+{
+    static const char *const traced[] = {"TRACEALLOC=10", "TRACEALLOC_OPTIONS=on_corruption=leak", NULL};
+    child_run_self(&result, "interior_free", traced);
+
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, result.text);
+    expect_line("tracealloc: free(0x",
+                ", 64 bytes inside one of 1000\nMemory block allocated at (most recent call first):\n");
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t_MESSAGE(4, result.lines, result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, "test_misuse"), result.text);
+}
+
 static void test_abort_reaches_a_handler_of_the_program(void)
 {
     child_run_self(&result, "signal_handler_sees_abort", NULL);
@@ -541,6 +554,7 @@ int main(int argc, char **argv)
     RUN_TEST(test_realloc_of_a_foreign_pointer_fails_and_is_counted);
     RUN_TEST(test_usable_size_of_a_foreign_pointer_is_zero);
     RUN_TEST(test_repeated_damage_with_leak_writes_a_line_each_time);
+    RUN_TEST(test_damage_with_tracing_on_names_the_stack_of_the_block);
     RUN_TEST(test_abort_reaches_a_handler_of_the_program);
     RUN_TEST(test_damage_with_a_closed_descriptor_still_aborts);
     RUN_TEST(test_unknown_option_is_one_line_and_exit_status_one);
