@@ -1,0 +1,411 @@
+/* symbols.c: deals the addresses of a snapshot out to workers and puts their answers together.
+ *
+ *     addresses ──sorted, equal ones once──► lookups ──one job per module, large modules in slices──► workers
+ *     workers: open the module, look up, keep answers in a sink of their own ──in order of the addresses──► tables
+ *
+ * Workers share nothing but the number of the next job and the count of what is done. The tables are put together
+ * afterwards by one thread, in the order of the addresses asked for, so that they are the same for any number of
+ * workers. Callable from any thread; two symbolizers at once are fine. */
+#include "analysis/symbols.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/symbols_dwarf.h"
+#include "analysis/symbols_module.h"
+#include "analysis/symbols_text.h"
+#include "base/atomics.h"
+
+#define THREADS_MAX      64
+#define THREADS_DEFAULT  8
+#define SLICE_MIN        4096        /* addresses that pay for opening a module once more */
+#define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only what is touched becomes memory */
+#define PROGRESS_STEP_NS 50000000
+
+struct job {
+    uint32_t module;
+    uint32_t first, count; /* of the lookups */
+    struct ta__symbol_sink sink;
+    enum ta__symbolizer_state state;
+    char reason[160];
+    uint32_t *global; /* numbers of the sink's strings in the result + 1 */
+};
+
+/* An address asked for, on its way to the answer. */
+struct request {
+    uint64_t address;
+    uint32_t module;
+    uint32_t index; /* in the caller's list */
+    bool interrupted;
+};
+
+struct run {
+    const struct ta__symbolizer *symbolizer;
+    struct request *requests;
+    struct ta__lookup *lookups;
+    uint32_t *lookup_of; /* by the caller's index */
+    uint32_t *job_of;    /* by lookup */
+    struct job *jobs;
+    uint32_t job_count, job_capacity, lookup_count;
+    uint32_t next_job;
+    size_t done;
+
+    pthread_mutex_t lock; /* guards `finished` */
+    pthread_cond_t one_finished;
+    unsigned finished;
+};
+
+struct module_state {
+    enum ta__symbolizer_state state;
+    char reason[160];
+};
+
+struct ta__symbolizer {
+    struct ta__symbolizer_options options;
+    char *debug_path;
+    struct ta__symbolizer_module *modules;
+    struct module_state *states;
+    uint32_t module_count;
+
+    struct ta__text_table text;
+    struct ta__view_symbol *symbols;
+    struct ta__view_symbol_range *ranges;
+};
+
+struct ta__symbolizer *ta__symbolizer_open(const struct ta__symbolizer_options *options,
+                                           const struct ta__symbolizer_module *modules, uint32_t module_count)
+{
+    struct ta__symbolizer *symbolizer = calloc(1, sizeof *symbolizer);
+    if (!symbolizer)
+        return NULL;
+    if (options)
+        symbolizer->options = *options;
+    symbolizer->module_count = module_count;
+    symbolizer->modules = calloc((size_t)module_count + 1, sizeof *symbolizer->modules);
+    symbolizer->states = calloc((size_t)module_count + 1, sizeof *symbolizer->states);
+    if (symbolizer->options.debug_path)
+        symbolizer->debug_path = strdup(symbolizer->options.debug_path);
+    if (!symbolizer->modules || !symbolizer->states || (symbolizer->options.debug_path && !symbolizer->debug_path)) {
+        ta__symbolizer_close(symbolizer);
+        return NULL;
+    }
+    if (module_count)
+        memcpy(symbolizer->modules, modules, module_count * sizeof *modules);
+    return symbolizer;
+}
+
+static void drop_result(struct ta__symbolizer *symbolizer)
+{
+    ta__text_table_destroy(&symbolizer->text);
+    free(symbolizer->symbols);
+    free(symbolizer->ranges);
+    symbolizer->symbols = NULL;
+    symbolizer->ranges = NULL;
+}
+
+void ta__symbolizer_close(struct ta__symbolizer *symbolizer)
+{
+    if (!symbolizer)
+        return;
+    drop_result(symbolizer);
+    free(symbolizer->debug_path);
+    free(symbolizer->modules);
+    free(symbolizer->states);
+    free(symbolizer);
+}
+
+enum ta__symbolizer_state ta__symbolizer_module_state(const struct ta__symbolizer *symbolizer, uint32_t index,
+                                                      const char **reason)
+{
+    if (reason)
+        *reason = symbolizer->states[index].reason;
+    return symbolizer->states[index].state;
+}
+
+/* Work */
+
+/* Without a usable file: the path alone, or nothing at all. */
+static void answer_without_file(struct job *job, struct ta__lookup *lookups, const char *path)
+{
+    struct ta__view_symbol symbol = {.flags = TA__SYMBOL_NO_LINES};
+    symbol.file = ta__text_intern_z(&job->sink.text, path);
+    for (uint32_t i = 0; i < job->count; i++)
+        ta__symbol_sink_add(&job->sink, &lookups[i], symbol);
+}
+
+static void do_job(struct run *run, struct job *job)
+{
+    struct ta__lookup *lookups = run->lookups + job->first;
+    ta__symbol_sink_create(&job->sink);
+    if (job->module == 0) {
+        answer_without_file(job, lookups, "<unknown>");
+        ta__add_relaxed(&run->done, job->count);
+        return;
+    }
+
+    const struct ta__symbolizer_module *recorded = &run->symbolizer->modules[job->module - 1];
+    const char *path = recorded->path && *recorded->path ? recorded->path : "<unknown>";
+    struct ta__elf_module module;
+    ta__elf_module_open(&module, recorded, run->symbolizer->debug_path);
+    if (module.dwfl) {
+        ta__dwarf_lookup(&module, path, lookups, job->count, &job->sink, &run->done);
+    } else {
+        answer_without_file(job, lookups, path);
+        ta__add_relaxed(&run->done, job->count);
+    }
+    job->sink.failed = job->sink.failed || job->sink.text.failed || module.no_memory;
+    job->state = module.state;
+    memcpy(job->reason, module.reason, sizeof job->reason);
+    ta__elf_module_close(&module);
+}
+
+static void *work(void *context)
+{
+    struct run *run = context;
+    for (uint32_t next; (next = ta__add_relaxed(&run->next_job, 1)) < run->job_count;)
+        do_job(run, &run->jobs[next]);
+    pthread_mutex_lock(&run->lock);
+    run->finished++;
+    pthread_cond_signal(&run->one_finished);
+    pthread_mutex_unlock(&run->lock);
+    return NULL;
+}
+
+static unsigned thread_count(const struct run *run)
+{
+    unsigned threads = run->symbolizer->options.threads;
+    if (threads == 0) {
+        cpu_set_t set;
+        int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        threads = processors < THREADS_DEFAULT ? (unsigned)processors : THREADS_DEFAULT;
+    }
+    return threads < THREADS_MAX ? threads : THREADS_MAX;
+}
+
+static void wait_for(struct run *run, unsigned workers)
+{
+    const struct ta__symbolizer_options *options = &run->symbolizer->options;
+    pthread_mutex_lock(&run->lock);
+    while (run->finished < workers) {
+        if (!options->progress) {
+            pthread_cond_wait(&run->one_finished, &run->lock);
+            continue;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PROGRESS_STEP_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        pthread_cond_timedwait(&run->one_finished, &run->lock, &until);
+        pthread_mutex_unlock(&run->lock);
+        options->progress(options->progress_context, ta__load_relaxed(&run->done), run->lookup_count);
+        pthread_mutex_lock(&run->lock);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* Every job gets done, even when only some workers, or none, can be started. */
+static void work_in_parallel(struct run *run)
+{
+    pthread_t workers[THREADS_MAX];
+    unsigned wanted = thread_count(run), started = 0;
+    wanted = wanted < run->job_count ? wanted : run->job_count;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, WORKER_STACK);
+    while (started < wanted && pthread_create(&workers[started], &attributes, work, run) == 0)
+        started++;
+    pthread_attr_destroy(&attributes);
+
+    if (started == 0)
+        work(run);
+    else
+        wait_for(run, started);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+}
+
+/* Before */
+
+static int compare_requests(const void *left, const void *right)
+{
+    const struct request *a = left, *b = right;
+    if (a->module != b->module)
+        return a->module < b->module ? -1 : 1;
+    uint64_t pc_a = a->address - !a->interrupted, pc_b = b->address - !b->interrupted;
+    if (pc_a != pc_b)
+        return pc_a < pc_b ? -1 : 1;
+    return a->interrupted - b->interrupted;
+}
+
+/* Equal requests become one lookup. */
+static void make_lookups(struct run *run, uint32_t count)
+{
+    qsort(run->requests, count, sizeof *run->requests, compare_requests);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct request *request = &run->requests[i];
+        if (i == 0 || compare_requests(request - 1, request) != 0) {
+            uint64_t base = request->module ? run->symbolizer->modules[request->module - 1].load_base : 0;
+            struct ta__lookup *lookup = &run->lookups[run->lookup_count];
+            lookup->address = request->address - base;
+            lookup->pc = lookup->address - !request->interrupted;
+            run->job_of[run->lookup_count++] = request->module; /* for now */
+        }
+        run->lookup_of[request->index] = run->lookup_count - 1;
+    }
+}
+
+/* One per module, more for modules with many addresses. */
+static bool make_jobs(struct run *run)
+{
+    unsigned threads = thread_count(run);
+    for (uint32_t first = 0, end; first < run->lookup_count; first = end) {
+        uint32_t module = run->job_of[first];
+        for (end = first; end < run->lookup_count && run->job_of[end] == module; end++)
+            ;
+        uint32_t slices = (end - first) / SLICE_MIN;
+        slices = slices == 0 ? 1 : slices < threads ? slices : threads;
+        if (run->job_count + slices > run->job_capacity) {
+            uint32_t capacity = (run->job_count + slices) * 2;
+            struct job *jobs = realloc(run->jobs, capacity * sizeof *jobs);
+            if (!jobs)
+                return false;
+            run->jobs = jobs;
+            run->job_capacity = capacity;
+        }
+        for (uint32_t slice = 0; slice < slices; slice++) {
+            uint32_t from = first + (uint32_t)((uint64_t)(end - first) * slice / slices);
+            uint32_t to = first + (uint32_t)((uint64_t)(end - first) * (slice + 1) / slices);
+            for (uint32_t i = from; i < to; i++)
+                run->job_of[i] = run->job_count;
+            run->jobs[run->job_count++] = (struct job){.module = module, .first = from, .count = to - from};
+        }
+    }
+    return true;
+}
+
+/* After */
+
+static uint32_t global_string(struct ta__symbolizer *symbolizer, struct job *job, uint32_t id)
+{
+    if (id && job->global[id] == 0) {
+        const struct ta__view_string *string = &job->sink.text.strings[id];
+        job->global[id] = ta__text_intern(&symbolizer->text, string->text, string->length);
+    }
+    return id ? job->global[id] : 0;
+}
+
+/* Puts the answers together in the order of the caller's list. */
+static int merge(struct run *run, struct ta__symbolizer *symbolizer, uint32_t count, struct ta__symbols *result)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < run->job_count; i++) {
+        struct job *job = &run->jobs[i];
+        total += job->sink.count;
+        job->global = calloc((size_t)job->sink.text.count + 1, sizeof *job->global);
+        if (job->sink.failed || !job->global)
+            return ENOMEM;
+        if (job->module) {
+            struct module_state *state = &symbolizer->states[job->module - 1];
+            state->state = job->state;
+            memcpy(state->reason, job->reason, sizeof state->reason);
+        }
+    }
+    if (total > UINT32_MAX)
+        return ENOMEM;
+    symbolizer->symbols = malloc((total + 1) * sizeof *symbolizer->symbols);
+    symbolizer->ranges = malloc(((size_t)count + 1) * sizeof *symbolizer->ranges);
+    struct ta__view_symbol_range *merged = calloc((size_t)run->lookup_count + 1, sizeof *merged);
+    if (!symbolizer->symbols || !symbolizer->ranges || !merged) {
+        free(merged);
+        return ENOMEM;
+    }
+
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = run->lookup_of[i];
+        const struct ta__lookup *lookup = &run->lookups[index];
+        struct job *job = &run->jobs[run->job_of[index]];
+        if (merged[index].count == 0) {
+            merged[index] = (struct ta__view_symbol_range){used, lookup->count};
+            for (uint32_t j = 0; j < lookup->count; j++) {
+                struct ta__view_symbol symbol = job->sink.symbols[lookup->first + j];
+                symbol.file = global_string(symbolizer, job, symbol.file);
+                symbol.function = global_string(symbolizer, job, symbol.function);
+                symbol.raw_name = global_string(symbolizer, job, symbol.raw_name);
+                symbolizer->symbols[used++] = symbol;
+            }
+        }
+        symbolizer->ranges[i] = merged[index];
+    }
+    free(merged);
+    if (symbolizer->text.failed)
+        return ENOMEM;
+    *result = (struct ta__symbols){
+        .strings = symbolizer->text.strings,
+        .symbols = symbolizer->symbols,
+        .ranges = symbolizer->ranges,
+        .string_count = symbolizer->text.count,
+        .symbol_count = used,
+    };
+    return 0;
+}
+
+int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbolizer_address *addresses,
+                       uint32_t count, struct ta__symbols *result)
+{
+    memset(result, 0, sizeof *result);
+    drop_result(symbolizer);
+    memset(symbolizer->states, 0, symbolizer->module_count * sizeof *symbolizer->states);
+    for (uint32_t i = 0; i < count; i++) {
+        if (addresses[i].module > symbolizer->module_count)
+            return EINVAL;
+    }
+
+    int error = ENOMEM;
+    size_t room = (size_t)count + 1;
+    struct run run = {.symbolizer = symbolizer};
+    pthread_mutex_init(&run.lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&run.one_finished, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    ta__text_table_create(&symbolizer->text);
+    run.requests = malloc(room * sizeof *run.requests);
+    run.lookups = calloc(room, sizeof *run.lookups);
+    run.lookup_of = malloc(room * sizeof *run.lookup_of);
+    run.job_of = malloc(room * sizeof *run.job_of);
+    if (!run.requests || !run.lookups || !run.lookup_of || !run.job_of)
+        goto end;
+
+    for (uint32_t i = 0; i < count; i++)
+        run.requests[i] = (struct request){addresses[i].address, addresses[i].module, i, addresses[i].interrupted};
+    make_lookups(&run, count);
+    if (!make_jobs(&run))
+        goto end;
+    work_in_parallel(&run);
+    error = merge(&run, symbolizer, count, result);
+    if (error == 0 && symbolizer->options.progress)
+        symbolizer->options.progress(symbolizer->options.progress_context, run.lookup_count, run.lookup_count);
+
+end:
+    for (uint32_t i = 0; i < run.job_count; i++) {
+        ta__symbol_sink_destroy(&run.jobs[i].sink);
+        free(run.jobs[i].global);
+    }
+    free(run.jobs);
+    free(run.requests);
+    free(run.lookups);
+    free(run.lookup_of);
+    free(run.job_of);
+    pthread_cond_destroy(&run.one_finished);
+    pthread_mutex_destroy(&run.lock);
+    return error;
+}

@@ -1,0 +1,79 @@
+/* symbolize.c: symbolises a list of addresses with the library's own symbols module, for comparison with eu-addr2line.
+ *
+ * usage: symbolize FILE < addresses    (hexadecimal, as in the file; looked up as they are, like addr2line does)
+ * Prints per address one line "function at file:line", "(inlined by)" style as in addr2line -i with --print, and the
+ * time on standard error. Driven by bench/symbolize.sh. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/symbols.h"
+
+static void show_progress(void *context, size_t done, size_t total)
+{
+    (void)context;
+    fprintf(stderr, "\r%zu/%zu", done, total);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: symbolize [-p] [-q] [-r] [-t THREADS] FILE < ADDRESSES\n");
+        return 2;
+    }
+    struct ta__symbolizer_options options = {0};
+    bool quiet = false, raw = false;
+    int at = 1;
+    for (; at < argc - 1; at++) {
+        if (strcmp(argv[at], "-p") == 0)
+            options.progress = show_progress;
+        else if (strcmp(argv[at], "-q") == 0)
+            quiet = true;
+        else if (strcmp(argv[at], "-r") == 0)
+            raw = true;
+        else if (strcmp(argv[at], "-t") == 0 && at + 2 < argc)
+            options.threads = (unsigned)atoi(argv[++at]);
+    }
+
+    struct ta__symbolizer_address *addresses = NULL;
+    uint32_t count = 0, capacity = 0;
+    char line[64];
+    while (fgets(line, sizeof line, stdin)) {
+        if (count == capacity) {
+            capacity = capacity ? capacity * 2 : 1024;
+            addresses = realloc(addresses, capacity * sizeof *addresses);
+            if (!addresses)
+                return 2;
+        }
+        addresses[count++] =
+            (struct ta__symbolizer_address){.address = strtoull(line, NULL, 16), .module = 1, .interrupted = true};
+    }
+
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    struct ta__symbolizer_module module = {.path = argv[at]};
+    struct ta__symbolizer *symbolizer = ta__symbolizer_open(&options, &module, 1);
+    struct ta__symbols symbols;
+    if (!symbolizer || ta__symbolizer_run(symbolizer, addresses, count, &symbols) != 0) {
+        fprintf(stderr, "symbolize: failed\n");
+        return 2;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+
+    for (uint32_t i = 0; i < count && !quiet; i++) {
+        for (uint32_t j = 0; j < symbols.ranges[i].count; j++) {
+            const struct ta__view_symbol *symbol = &symbols.symbols[symbols.ranges[i].first + j];
+            uint32_t name = raw ? symbol->raw_name : symbol->function;
+            printf("%s%s\n%s:%u\n", name ? symbols.strings[name].text : "??",
+                   symbol->flags & TA__SYMBOL_INLINED ? " inlined" : "", symbols.strings[symbol->file].text, symbol->line);
+        }
+    }
+    const char *reason;
+    enum ta__symbolizer_state state = ta__symbolizer_module_state(symbolizer, 0, &reason);
+    fprintf(stderr, "%u addresses, %u frames, state %d %s, %.3f s\n", count, symbols.symbol_count, (int)state, reason,
+            (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
+    ta__symbolizer_close(symbolizer);
+    free(addresses);
+    return 0;
+}
