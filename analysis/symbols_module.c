@@ -198,15 +198,16 @@ const struct ta__code_range *ta__elf_module_code(const struct ta__elf_module *mo
     return NULL;
 }
 
-/* Of several names for one place: global before weak before local, functions before labels, few leading underscores. */
+/* Of several names for one place the one that people write: not local, few leading underscores, then global before weak
+ * and functions before labels. */
 static uint32_t rank_symbol(const GElf_Sym *symbol, const char *name)
 {
-    static const uint32_t ranks[] = {[STB_LOCAL] = 2, [STB_GLOBAL] = 0, [STB_WEAK] = 1};
     unsigned binding = GELF_ST_BIND(symbol->st_info);
-    uint32_t rank = binding < 3 ? ranks[binding] : 0;
-    rank = rank * 2 + (GELF_ST_TYPE(symbol->st_info) == STT_NOTYPE);
     size_t underscores = strspn(name, "_");
-    return rank * 16 + (uint32_t)(underscores < 15 ? underscores : 15);
+    uint32_t rank = binding == STB_LOCAL;
+    rank = rank * 16 + (uint32_t)(underscores < 15 ? underscores : 15);
+    rank = rank * 2 + (binding == STB_WEAK);
+    return rank * 2 + (GELF_ST_TYPE(symbol->st_info) == STT_NOTYPE);
 }
 
 /* By start; what is at one start from the longest to the shortest, the preferred name last: a search from behind finds

@@ -1,8 +1,8 @@
 /* symbolize.c: symbolises a list of addresses with the library's own symbols module, for comparison with eu-addr2line.
  *
  * usage: symbolize FILE < addresses    (hexadecimal, as in the file; looked up as they are, like addr2line does)
- * Prints per address one line "function at file:line", "(inlined by)" style as in addr2line -i with --print, and the
- * time on standard error. Driven by bench/symbolize.sh. */
+ * Prints what `addr2line -a -i -f` prints for the same list (raw names with -r), and the time on standard error: -q
+ * leaves the time alone, -t N sets the number of threads, -p shows progress. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,11 +62,12 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_MONOTONIC, &end);
 
     for (uint32_t i = 0; i < count && !quiet; i++) {
+        printf("0x%016llx\n", (unsigned long long)addresses[i].address);
         for (uint32_t j = 0; j < symbols.ranges[i].count; j++) {
             const struct ta__view_symbol *symbol = &symbols.symbols[symbols.ranges[i].first + j];
             uint32_t name = raw ? symbol->raw_name : symbol->function;
-            printf("%s%s\n%s:%u\n", name ? symbols.strings[name].text : "??",
-                   symbol->flags & TA__SYMBOL_INLINED ? " inlined" : "", symbols.strings[symbol->file].text, symbol->line);
+            printf("%s\n%s:%u\n", name ? symbols.strings[name].text : "??", symbols.strings[symbol->file].text,
+                   symbol->line);
         }
     }
     const char *reason;
