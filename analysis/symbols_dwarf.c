@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/symbols_names.h"
 #include "base/atomics.h"
 
 #define NO_SCOPE  0
@@ -38,7 +39,7 @@ struct scope {
     uint64_t start; /* of the range that covers the first address found in it */
     uint32_t parent;
     uint32_t function, raw_name;
-    bool inlined, named, mangled;
+    bool inlined, named;
 };
 
 /* The files of one line table, interned as they are needed. */
@@ -62,64 +63,8 @@ struct unit_reader {
     const char *directory;
     struct file_names line_files, call_files;
     uint32_t module_path;
+    struct ta__name_maps names;
 };
-
-void ta__symbol_sink_create(struct ta__symbol_sink *sink)
-{
-    memset(sink, 0, sizeof *sink);
-    ta__text_table_create(&sink->text);
-}
-
-void ta__symbol_sink_destroy(struct ta__symbol_sink *sink)
-{
-    ta__text_table_destroy(&sink->text);
-    free(sink->symbols);
-    free(sink->demangled);
-}
-
-/* Makes room for one more element; false when memory is short. */
-static bool reserve(void **array, uint32_t count, uint32_t *capacity, size_t element)
-{
-    if (count < *capacity)
-        return true;
-    uint32_t larger = *capacity ? *capacity * 2 : 64;
-    void *moved = larger > *capacity ? realloc(*array, larger * element) : NULL;
-    if (!moved)
-        return false;
-    *array = moved;
-    *capacity = larger;
-    return true;
-}
-
-void ta__symbol_sink_add(struct ta__symbol_sink *sink, struct ta__lookup *lookup, struct ta__view_symbol symbol)
-{
-    if (!reserve((void **)&sink->symbols, sink->count, &sink->capacity, sizeof *sink->symbols)) {
-        sink->failed = true;
-        return;
-    }
-    if (lookup->count++ == 0)
-        lookup->first = sink->count;
-    sink->symbols[sink->count++] = symbol;
-}
-
-static uint32_t readable(struct ta__symbol_sink *sink, uint32_t raw_name)
-{
-    if (raw_name >= sink->demangled_count) {
-        uint32_t count = raw_name + raw_name / 2 + 256;
-        uint32_t *demangled = realloc(sink->demangled, count * sizeof *demangled);
-        if (!demangled) {
-            sink->failed = true;
-            return raw_name;
-        }
-        memset(demangled + sink->demangled_count, 0, (count - sink->demangled_count) * sizeof *demangled);
-        sink->demangled = demangled;
-        sink->demangled_count = count;
-    }
-    uint32_t *known = &sink->demangled[raw_name];
-    if (*known == 0)
-        *known = ta__text_intern_demangled(&sink->text, sink->text.strings[raw_name].text) + 1;
-    return *known - 1;
-}
 
 /* Units */
 
@@ -183,7 +128,7 @@ static void free_units(struct units *units)
 }
 
 /* All units with code, and where it is. False when memory is short. */
-static bool read_units(const struct ta__elf_module *module, struct units *units)
+static bool read_units(const struct ta__elf_module *module, struct units *units, struct ta__symbol_sink *sink)
 {
     memset(units, 0, sizeof *units);
     Dwarf_CU *unit = NULL;
@@ -193,7 +138,7 @@ static bool read_units(const struct ta__elf_module *module, struct units *units)
         int tag = dwarf_tag(&die);
         if (tag != DW_TAG_compile_unit && tag != DW_TAG_skeleton_unit)
             continue;
-        if (!reserve((void **)&units->dies, units->count, &units->capacity, sizeof *units->dies))
+        if (!ta__symbol_sink_reserve(sink, (void **)&units->dies, units->count, &units->capacity, sizeof *units->dies))
             return false;
         units->dies[units->count++] = die;
     }
@@ -274,11 +219,9 @@ static uint32_t claim(struct unit_reader *reader, Dwarf_Die *die, bool inlined, 
             if (reader->scope_of[i] != from)
                 continue;
             if (scope == NO_SCOPE) {
-                if (!reserve((void **)&reader->scopes, reader->scope_count, &reader->scope_capacity,
-                             sizeof *reader->scopes)) {
-                    reader->sink->failed = true;
+                if (!ta__symbol_sink_reserve(reader->sink, (void **)&reader->scopes, reader->scope_count,
+                                             &reader->scope_capacity, sizeof *reader->scopes))
                     return NO_SCOPE;
-                }
                 scope = reader->scope_count++;
                 reader->scopes[scope] =
                     (struct scope){.die = *die, .start = start, .parent = parent, .inlined = inlined};
@@ -344,19 +287,9 @@ static void read_tree(struct unit_reader *reader, Dwarf_Die *parent, uint32_t sc
 
 static void name_scope(struct unit_reader *reader, struct scope *scope)
 {
-    if (scope->named)
-        return;
+    if (!scope->named)
+        ta__name_of(&reader->names, reader->sink, &scope->die, &scope->function, &scope->raw_name);
     scope->named = true;
-    Dwarf_Attribute attribute;
-    const char *name = NULL;
-    if (dwarf_attr_integrate(&scope->die, DW_AT_linkage_name, &attribute) ||
-        dwarf_attr_integrate(&scope->die, DW_AT_MIPS_linkage_name, &attribute))
-        name = dwarf_formstring(&attribute);
-    scope->mangled = name != NULL;
-    if (!name)
-        name = dwarf_diename(&scope->die);
-    scope->raw_name = ta__text_intern_z(&reader->sink->text, name);
-    scope->function = readable(reader->sink, scope->raw_name);
 }
 
 static void open_files(struct file_names *names, Dwarf_Files *files, size_t count)
@@ -398,6 +331,11 @@ static void set_place(const struct unit_reader *reader, struct ta__view_symbol *
     symbol->flags = file ? 0 : TA__SYMBOL_NO_LINES;
 }
 
+static bool is_mangled(const char *name)
+{
+    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
 /* The frame that really is on the stack. What the symbol tables call the place may say more than DWARF does: the suffix
  * of a clone, or the mangled name. */
 static void add_real_frame(struct unit_reader *reader, struct ta__lookup *lookup, struct scope *scope,
@@ -415,12 +353,11 @@ static void add_real_frame(struct unit_reader *reader, struct ta__lookup *lookup
         const struct ta__view_string *raw = &sink->text.strings[symbol.raw_name];
         bool is_clone =
             raw->length > 0 && strncmp(known->name, raw->text, raw->length) == 0 && known->name[raw->length] == '.';
-        bool is_mangled =
-            scope && !scope->mangled && known->name[0] == '_' && (known->name[1] == 'Z' || known->name[1] == 'R');
-        if (symbol.function == 0 || is_clone || is_mangled)
+        bool adds_mangling = is_mangled(known->name) && !is_mangled(raw->text);
+        if (symbol.function == 0 || is_clone || adds_mangling)
             symbol.raw_name = ta__text_intern_z(&sink->text, known->name);
-        if (symbol.function == 0 || is_mangled)
-            symbol.function = readable(sink, symbol.raw_name);
+        if (symbol.function == 0)
+            symbol.function = ta__symbol_sink_readable(sink, symbol.raw_name);
         symbol.offset = lookup->address - known->start;
     }
     ta__symbol_sink_add(sink, lookup, symbol);
@@ -487,10 +424,9 @@ static void read_unit(struct unit_reader *reader, Dwarf_Die *unit)
 
     reader->scope_count = 1;
     memset(reader->scope_of, 0, reader->count * sizeof *reader->scope_of);
-    if (!reserve((void **)&reader->scopes, reader->scope_count, &reader->scope_capacity, sizeof *reader->scopes)) {
-        reader->sink->failed = true;
+    if (!ta__symbol_sink_reserve(reader->sink, (void **)&reader->scopes, reader->scope_count, &reader->scope_capacity,
+                                 sizeof *reader->scopes))
         return;
-    }
     reader->everywhere = false;
     read_tree(reader, &tree, NO_SCOPE, 0, reader->count, 0);
     for (uint32_t i = 0; i < reader->count && !reader->everywhere; i++)
@@ -520,6 +456,7 @@ static void read_unit(struct unit_reader *reader, Dwarf_Die *unit)
         }
         add_frames(reader, reader->lookups[i], reader->scope_of[i], file, (uint64_t)line);
     }
+    ta__name_maps_forget(&reader->names);
     free(reader->line_files.ids);
     free(reader->call_files.ids);
 }
@@ -537,7 +474,7 @@ void ta__dwarf_lookup(const struct ta__elf_module *module, const char *module_pa
     reader.pcs = malloc(((size_t)count + 1) * sizeof *reader.pcs);
     reader.scope_of = malloc(((size_t)count + 1) * sizeof *reader.scope_of);
     if (!unit_of || !order || !reader.lookups || !reader.pcs || !reader.scope_of ||
-        (module->dwarf && !read_units(module, &units))) {
+        (module->dwarf && !read_units(module, &units, sink))) {
         sink->failed = true;
         goto end;
     }

@@ -1,0 +1,197 @@
+/* symbols_names.c: what a function is called.
+ *
+ * Compilers give functions that other files cannot see no linkage name, only the last part of their name. The rest is
+ * in the entries around the declaration, and DWARF has no way up: so the tree of the unit is walked once, keeping each
+ * named entry and the index of the one around it, in the order of their offsets. That is done only for units of C++ in
+ * which such a name is wanted. */
+#include "analysis/symbols_names.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTHING   UINT32_MAX
+#define DEPTH_MAX 2000
+#define NAME_MAX  4096 /* of one qualified name; a longer one is left unqualified */
+
+struct entry {
+    Dwarf_Die die;
+    uint64_t offset;
+    uint32_t around; /* index, NOTHING = the unit itself */
+    uint32_t name;   /* number of the qualified name + 1, 0 = not made yet */
+};
+
+struct ta__name_map {
+    struct ta__name_map *next;
+    const void *unit;
+    struct entry *entries;
+    uint32_t count, capacity;
+};
+
+void ta__name_maps_forget(struct ta__name_maps *maps)
+{
+    while (maps->first) {
+        struct ta__name_map *next = maps->first->next;
+        free(maps->first->entries);
+        free(maps->first);
+        maps->first = next;
+    }
+}
+
+static void walk(struct ta__name_map *map, struct ta__symbol_sink *sink, Dwarf_Die *parent, uint32_t around,
+                 unsigned depth)
+{
+    Dwarf_Die die;
+    if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
+        return;
+    do {
+        uint32_t inner = around;
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_namespace:
+        case DW_TAG_structure_type:
+        case DW_TAG_class_type:
+        case DW_TAG_union_type:
+        case DW_TAG_subprogram:
+            if (!ta__symbol_sink_reserve(sink, (void **)&map->entries, map->count, &map->capacity,
+                                         sizeof *map->entries))
+                return;
+            inner = map->count++;
+            map->entries[inner] = (struct entry){.die = die, .offset = dwarf_dieoffset(&die), .around = around};
+            break;
+        case DW_TAG_lexical_block:
+            break;
+        default:
+            continue;
+        }
+        walk(map, sink, &die, inner, depth + 1);
+    } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+static struct ta__name_map *map_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die)
+{
+    for (struct ta__name_map *map = maps->first; map; map = map->next) {
+        if (map->unit == die->cu)
+            return map;
+    }
+    struct ta__name_map *map = calloc(1, sizeof *map);
+    if (!map) {
+        sink->failed = true;
+        return NULL;
+    }
+    map->next = maps->first;
+    map->unit = die->cu;
+    maps->first = map;
+    Dwarf_Die unit;
+    if (dwarf_diecu(die, &unit, NULL, NULL))
+        walk(map, sink, &unit, NOTHING, 0);
+    return map;
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+        dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+        return dwarf_formstring(&attribute);
+    return NULL;
+}
+
+/* Where the function is declared: behind the entries that stand for a copy or for the body of it. */
+static Dwarf_Die declaration_of(Dwarf_Die *die)
+{
+    static const unsigned ways[] = {DW_AT_abstract_origin, DW_AT_specification};
+    Dwarf_Die at = *die;
+    for (unsigned step = 0; step < 16; step++) {
+        Dwarf_Attribute attribute;
+        Dwarf_Die next;
+        if ((!dwarf_attr(&at, ways[0], &attribute) && !dwarf_attr(&at, ways[1], &attribute)) ||
+            !dwarf_formref_die(&attribute, &next))
+            break;
+        at = next;
+    }
+    return at;
+}
+
+static uint32_t qualified(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *declared,
+                          unsigned depth);
+
+/* The name of an entry with all that is around it; `inner` is what the entry around is wanted for. */
+static uint32_t name_of_entry(struct ta__name_maps *maps, struct ta__symbol_sink *sink, struct ta__name_map *map,
+                              uint32_t index, const char *inner, unsigned depth)
+{
+    struct entry *entry = &map->entries[index];
+    if (entry->name)
+        return entry->name - 1;
+    int tag = dwarf_tag(&entry->die);
+    const char *linkage = tag == DW_TAG_subprogram ? linkage_name(&entry->die) : NULL;
+    const char *name = dwarf_diename(&entry->die);
+    uint32_t result;
+    if (linkage) {
+        result = ta__symbol_sink_readable(sink, ta__text_intern_z(&sink->text, linkage));
+    } else if (tag == DW_TAG_subprogram && dwarf_hasattr(&entry->die, DW_AT_specification)) {
+        Dwarf_Die declared = declaration_of(&entry->die);
+        result = qualified(maps, sink, &declared, depth + 1);
+    } else {
+        if (!name && tag == DW_TAG_namespace)
+            name = "(anonymous namespace)";
+        else if (!name)
+            name = inner && strcmp(inner, "operator()") == 0 ? "{lambda}" : "(anonymous class)";
+        uint32_t around = entry->around == NOTHING || depth > DEPTH_MAX
+                              ? 0
+                              : name_of_entry(maps, sink, map, entry->around, name, depth + 1);
+        char text[NAME_MAX];
+        int length = snprintf(text, sizeof text, "%s::%s", sink->text.strings[around].text, name);
+        bool is_whole = around != 0 && length > 0 && (size_t)length < sizeof text;
+        result = is_whole ? ta__text_intern(&sink->text, text, (size_t)length) : ta__text_intern_z(&sink->text, name);
+    }
+    map->entries[index].name = result + 1;
+    return result;
+}
+
+static uint32_t qualified(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *declared, unsigned depth)
+{
+    struct ta__name_map *map = depth < 64 ? map_of(maps, sink, declared) : NULL;
+    uint64_t offset = dwarf_dieoffset(declared);
+    uint32_t low = 0, high = map ? map->count : 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (map->entries[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!map || low == map->count || map->entries[low].offset != offset)
+        return ta__text_intern_z(&sink->text, dwarf_diename(declared));
+    return name_of_entry(maps, sink, map, low, NULL, depth);
+}
+
+static bool is_cxx(Dwarf_Die *die)
+{
+    Dwarf_Die unit;
+    if (!dwarf_diecu(die, &unit, NULL, NULL))
+        return false;
+    switch (dwarf_srclang(&unit)) {
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
+                 uint32_t *raw_name)
+{
+    const char *linkage = linkage_name(die), *name = dwarf_diename(die);
+    *raw_name = ta__text_intern_z(&sink->text, linkage ? linkage : name);
+    if (linkage) {
+        *function = ta__symbol_sink_readable(sink, *raw_name);
+        return;
+    }
+    Dwarf_Die declared = declaration_of(die);
+    /* main, and what is declared extern "C", is called what it is called. */
+    *function = name && is_cxx(&declared) ? qualified(maps, sink, &declared, 0) : *raw_name;
+}

@@ -1,0 +1,23 @@
+/* symbols_names.h: names of functions as DWARF knows them. Used by symbols*.c alone. */
+#ifndef TA_ANALYSIS_SYMBOLS_NAMES_H
+#define TA_ANALYSIS_SYMBOLS_NAMES_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/symbols_sink.h"
+
+/* Where the named entries of some units are in their trees; built when a name needs it. Starts as zeros. */
+struct ta__name_maps {
+    struct ta__name_map *first;
+};
+
+void ta__name_maps_forget(struct ta__name_maps *maps);
+
+/* The name of a function or inlined call. With a linkage name: that one, and what it says when demangled. Without (C;
+ * C++ functions that are local to a file): the name with the namespaces and classes around it, without parameters. */
+void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
+                 uint32_t *raw_name);
+
+#endif
