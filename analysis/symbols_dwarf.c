@@ -164,7 +164,8 @@ static bool read_units(const struct ta__elf_module *module, struct units *units,
     if (!units->reach)
         return false;
 
-    qsort(units->ranges, units->range_count, sizeof *units->ranges, compare_ranges);
+    if (units->range_count)
+        qsort(units->ranges, units->range_count, sizeof *units->ranges, compare_ranges);
     uint64_t reach = 0;
     for (size_t i = 0; i < units->range_count; i++) {
         reach = units->ranges[i].end > reach ? units->ranges[i].end : reach;
