@@ -3,7 +3,8 @@
  *     addresses ──sorted, equal ones once──► lookups ──one job per module, large modules in slices──► workers
  *     workers: open the module, look up, keep answers in a sink of their own ──in order of the addresses──► tables
  *
- * Workers share nothing but the number of the next job and the count of what is done. The tables are put together
+ * A worker that finds a module with very much debug information leaves slices of its addresses to the others. Workers
+ * share nothing but the list of jobs and the count of what is done. The tables are put together
  * afterwards by one thread, in the order of the addresses asked for, so that they are the same for any number of
  * workers. Callable from any thread; two symbolizers at once are fine. */
 #include "analysis/symbols.h"
@@ -22,13 +23,15 @@
 
 #define THREADS_MAX      64
 #define THREADS_DEFAULT  8
-#define SLICE_MIN        4096        /* addresses that pay for opening a module once more */
+#define SLICE_ADDRESSES  4096        /* that pay for reading a module a second time beside the first … */
+#define SLICE_BYTES      (64u << 20) /* … when it has so much debug information for each reader */
 #define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only what is touched becomes memory */
 #define PROGRESS_STEP_NS 50000000
 
 struct job {
     uint32_t module;
     uint32_t first, count; /* of the lookups */
+    uint32_t slices_max;   /* into so many it may be cut */
     struct ta__symbol_sink sink;
     enum ta__symbolizer_state state;
     char reason[160];
@@ -49,14 +52,15 @@ struct run {
     struct ta__lookup *lookups;
     uint32_t *lookup_of; /* by the caller's index */
     uint32_t *job_of;    /* by lookup */
-    struct job *jobs;
-    uint32_t job_count, job_capacity, lookup_count;
-    uint32_t next_job;
+    struct job *jobs;    /* room for all slices from the start: they never move */
+    uint32_t lookup_count;
     size_t done;
 
-    pthread_mutex_t lock; /* guards `finished` */
-    pthread_cond_t one_finished;
-    unsigned finished;
+    pthread_mutex_t lock;        /* guards what follows */
+    pthread_cond_t jobs_changed; /* there are more, or there will be none */
+    pthread_cond_t one_finished; /* a worker has nothing left to do */
+    uint32_t job_count, next_job;
+    unsigned busy, finished; /* workers */
 };
 
 struct module_state {
@@ -137,6 +141,29 @@ static void answer_without_file(struct job *job, struct ta__lookup *lookups, con
         ta__symbol_sink_add(&job->sink, &lookups[i], symbol);
 }
 
+/* Leaves a part of the job to other workers when the module is large enough for several to read it. Compressed debug
+ * information is not cut: each reader would have to decompress all of it, which takes longer than reading. */
+static void share(struct run *run, struct job *job, uint64_t debug_bytes)
+{
+    uint64_t slice_bytes = run->symbolizer->options.slice_bytes ? run->symbolizer->options.slice_bytes : SLICE_BYTES;
+    uint64_t worth = debug_bytes / slice_bytes;
+    uint32_t slices = worth < job->slices_max ? (uint32_t)worth : job->slices_max;
+    if (slices < 2)
+        return;
+    uint32_t first = job->first, count = job->count;
+    pthread_mutex_lock(&run->lock);
+    for (uint32_t slice = 1; slice < slices; slice++) {
+        uint32_t from = first + (uint32_t)((uint64_t)count * slice / slices);
+        uint32_t to = first + (uint32_t)((uint64_t)count * (slice + 1) / slices);
+        for (uint32_t i = from; i < to; i++)
+            run->job_of[i] = run->job_count;
+        run->jobs[run->job_count++] = (struct job){.module = job->module, .first = from, .count = to - from};
+    }
+    job->count = count / slices;
+    pthread_cond_broadcast(&run->jobs_changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
 static void do_job(struct run *run, struct job *job)
 {
     struct ta__lookup *lookups = run->lookups + job->first;
@@ -151,6 +178,7 @@ static void do_job(struct run *run, struct job *job)
     const char *path = recorded->path && *recorded->path ? recorded->path : "<unknown>";
     struct ta__elf_module module;
     ta__elf_module_open(&module, recorded, run->symbolizer->debug_path);
+    share(run, job, module.debug_bytes);
     if (module.dwfl) {
         ta__dwarf_lookup(&module, path, lookups, job->count, &job->sink, &run->done);
     } else {
@@ -166,9 +194,20 @@ static void do_job(struct run *run, struct job *job)
 static void *work(void *context)
 {
     struct run *run = context;
-    for (uint32_t next; (next = ta__add_relaxed(&run->next_job, 1)) < run->job_count;)
-        do_job(run, &run->jobs[next]);
     pthread_mutex_lock(&run->lock);
+    for (;;) {
+        while (run->next_job == run->job_count && run->busy > 0)
+            pthread_cond_wait(&run->jobs_changed, &run->lock);
+        if (run->next_job == run->job_count)
+            break;
+        struct job *job = &run->jobs[run->next_job++];
+        run->busy++;
+        pthread_mutex_unlock(&run->lock);
+        do_job(run, job);
+        pthread_mutex_lock(&run->lock);
+        run->busy--;
+        pthread_cond_broadcast(&run->jobs_changed);
+    }
     run->finished++;
     pthread_cond_signal(&run->one_finished);
     pthread_mutex_unlock(&run->lock);
@@ -214,8 +253,10 @@ static void wait_for(struct run *run, unsigned workers)
 static void work_in_parallel(struct run *run)
 {
     pthread_t workers[THREADS_MAX];
-    unsigned wanted = thread_count(run), started = 0;
-    wanted = wanted < run->job_count ? wanted : run->job_count;
+    unsigned wanted = thread_count(run), started = 0, useful = 0;
+    for (uint32_t i = 0; i < run->job_count; i++)
+        useful += run->jobs[i].slices_max;
+    wanted = wanted < useful ? wanted : useful;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK);
@@ -261,31 +302,29 @@ static void make_lookups(struct run *run, uint32_t count)
     }
 }
 
-/* One per module, more for modules with many addresses. */
+/* One per module. */
 static bool make_jobs(struct run *run)
 {
     unsigned threads = thread_count(run);
+    uint32_t modules = 0, slices = 0;
+    for (uint32_t i = 0; i < run->lookup_count; i++)
+        modules += i == 0 || run->job_of[i] != run->job_of[i - 1];
+    run->jobs = calloc((size_t)modules + run->lookup_count / SLICE_ADDRESSES + 1, sizeof *run->jobs);
+    if (!run->jobs)
+        return false;
     for (uint32_t first = 0, end; first < run->lookup_count; first = end) {
         uint32_t module = run->job_of[first];
         for (end = first; end < run->lookup_count && run->job_of[end] == module; end++)
-            ;
-        uint32_t slices = (end - first) / SLICE_MIN;
-        slices = slices == 0 ? 1 : slices < threads ? slices : threads;
-        if (run->job_count + slices > run->job_capacity) {
-            uint32_t capacity = (run->job_count + slices) * 2;
-            struct job *jobs = realloc(run->jobs, capacity * sizeof *jobs);
-            if (!jobs)
-                return false;
-            run->jobs = jobs;
-            run->job_capacity = capacity;
-        }
-        for (uint32_t slice = 0; slice < slices; slice++) {
-            uint32_t from = first + (uint32_t)((uint64_t)(end - first) * slice / slices);
-            uint32_t to = first + (uint32_t)((uint64_t)(end - first) * (slice + 1) / slices);
-            for (uint32_t i = from; i < to; i++)
-                run->job_of[i] = run->job_count;
-            run->jobs[run->job_count++] = (struct job){.module = module, .first = from, .count = to - from};
-        }
+            run->job_of[end] = run->job_count;
+        slices = (end - first) / SLICE_ADDRESSES;
+        run->jobs[run->job_count++] = (struct job){
+            .module = module,
+            .first = first,
+            .count = end - first,
+            .slices_max = slices == 0        ? 1
+                          : slices < threads ? slices
+                                             : threads,
+        };
     }
     return true;
 }
@@ -376,6 +415,7 @@ int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbo
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&run.one_finished, &monotonic);
+    pthread_cond_init(&run.jobs_changed, NULL);
     pthread_condattr_destroy(&monotonic);
     ta__text_table_create(&symbolizer->text);
     run.requests = malloc(room * sizeof *run.requests);
@@ -406,6 +446,7 @@ end:
     free(run.lookup_of);
     free(run.job_of);
     pthread_cond_destroy(&run.one_finished);
+    pthread_cond_destroy(&run.jobs_changed);
     pthread_mutex_destroy(&run.lock);
     return error;
 }

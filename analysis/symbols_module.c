@@ -288,6 +288,23 @@ const struct ta__elf_symbol *ta__elf_module_symbol(const struct ta__elf_module *
     return NULL;
 }
 
+/* How much there is to read. libdw has already decompressed what was compressed, and the headers say so; but then the
+ * sections are together larger than the file. */
+static uint64_t debug_bytes(Elf *elf)
+{
+    size_t names, file_bytes = 0;
+    if (!elf || elf_getshdrstrndx(elf, &names) != 0 || !elf_rawfile(elf, &file_bytes))
+        return 0;
+    uint64_t bytes = 0;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section)) != NULL;) {
+        GElf_Shdr header;
+        const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+        if (name && strncmp(name, ".debug_", 7) == 0 && !(header.sh_flags & SHF_COMPRESSED))
+            bytes += header.sh_size;
+    }
+    return bytes < file_bytes ? bytes : 0;
+}
+
 void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symbolizer_module *recorded,
                          const char *debug_path)
 {
@@ -323,10 +340,12 @@ void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symboli
     GElf_Addr bias = 0;
     Elf *elf = dwfl_module_getelf(dwfl_module, &bias);
     module->dwarf = dwfl_module_getdwarf(dwfl_module, &module->dwarf_bias);
-    if (module->dwarf)
+    if (module->dwarf) {
         set_reason(module, TA__MODULE_LINES, "");
-    else
+        module->debug_bytes = debug_bytes(dwarf_getelf(module->dwarf));
+    } else {
         set_reason(module, TA__MODULE_NAMES_ONLY, dwfl_errmsg(-1));
+    }
     if (!read_code_ranges(module, elf) || !read_symbols(module, dwfl_module))
         module->no_memory = true;
 }

@@ -29,6 +29,7 @@ struct ta__elf_module {
     char *debug_path;
     Dwarf *dwarf;                /* NULL without debug information */
     uint64_t dwarf_bias;         /* address in the file = address in DWARF + bias */
+    uint64_t debug_bytes;        /* in uncompressed sections; 0 when they are compressed */
     struct ta__code_range *code; /* where the file has instructions, ascending */
     size_t code_count;
     struct ta__elf_symbol *symbols;

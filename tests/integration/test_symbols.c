@@ -910,7 +910,7 @@ static void test_symbols_answer_is_the_same_for_any_number_of_threads_and_progre
     for (int i = 0; i < 2; i++) {
         struct progress progress = {0};
         struct ta__symbolizer_options options = {
-            .threads = threads[i], .progress = count_progress, .progress_context = &progress};
+            .threads = threads[i], .slice_bytes = 1, .progress = count_progress, .progress_context = &progress};
         open[i] = ta__symbolizer_open(&options, recorded, 2);
         TEST_ASSERT_EQUAL_INT(0, ta__symbolizer_run(open[i], addresses, COUNT, &answers[i]));
         TEST_ASSERT_GREATER_THAN_UINT(0, progress.calls);

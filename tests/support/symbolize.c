@@ -2,7 +2,7 @@
  *
  * usage: symbolize FILE < addresses    (hexadecimal, as in the file; looked up as they are, like addr2line does)
  * Prints what `addr2line -a -i -f` prints for the same list (raw names with -r), and the time on standard error: -q
- * leaves the time alone, -t N sets the number of threads, -p shows progress. */
+ * leaves the time alone, -t N sets the number of threads, -s N the bytes of a slice, -p shows progress. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void show_progress(void *context, size_t done, size_t total)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: symbolize [-p] [-q] [-r] [-t THREADS] FILE < ADDRESSES\n");
+        fprintf(stderr, "usage: symbolize [-p] [-q] [-r] [-t THREADS] [-s BYTES] FILE < ADDRESSES\n");
         return 2;
     }
     struct ta__symbolizer_options options = {0};
@@ -34,6 +34,8 @@ int main(int argc, char **argv)
             raw = true;
         else if (strcmp(argv[at], "-t") == 0 && at + 2 < argc)
             options.threads = (unsigned)atoi(argv[++at]);
+        else if (strcmp(argv[at], "-s") == 0 && at + 2 < argc)
+            options.slice_bytes = strtoull(argv[++at], NULL, 10);
     }
 
     struct ta__symbolizer_address *addresses = NULL;
