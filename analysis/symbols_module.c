@@ -126,6 +126,38 @@ static int open_by_build_id(const struct ta__symbolizer_module *recorded, const 
     return -1;
 }
 
+/* From a debuginfod server, when the environment names some: libdwfl asks them for the file of a build id. */
+static int open_from_server(const struct ta__symbolizer_module *recorded)
+{
+    const char *servers = getenv("DEBUGINFOD_URLS");
+    if (!servers || !*servers || recorded->build_id_length == 0)
+        return -1;
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+    };
+    int fd = -1;
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    if (!dwfl)
+        return -1;
+    dwfl_report_begin(dwfl);
+    Dwfl_Module *module = dwfl_report_module(dwfl, "module", 0, 1);
+    if (module && dwfl_module_report_build_id(module, recorded->build_id, recorded->build_id_length, 0) == 0) {
+        char *name = NULL;
+        Elf *elf = NULL;
+        fd = dwfl_build_id_find_elf(module, NULL, "module", 0, &name, &elf);
+        free(name);
+    }
+    dwfl_report_end(dwfl, NULL, NULL);
+    dwfl_end(dwfl);
+    if (fd >= 0 && match_build_id(fd, recorded) != MATCHES) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 /* Opens what may be used for the module, or -1 with the reason noted. `found` is where its companions are looked for.
  */
 static int open_verified(struct ta__elf_module *module, const struct ta__symbolizer_module *recorded,
@@ -155,7 +187,8 @@ static int open_verified(struct ta__elf_module *module, const struct ta__symboli
     }
     if (fd >= 0)
         close(fd);
-    return open_by_build_id(recorded, debug_path, found, found_size);
+    fd = open_by_build_id(recorded, debug_path, found, found_size);
+    return fd >= 0 ? fd : open_from_server(recorded);
 }
 
 static int compare_code(const void *left, const void *right)

@@ -2,7 +2,8 @@
  *
  * usage: symbolize FILE < addresses    (hexadecimal, as in the file; looked up as they are, like addr2line does)
  * Prints what `addr2line -a -i -f` prints for the same list (raw names with -r), and the time on standard error: -q
- * leaves the time alone, -t N sets the number of threads, -s N the bytes of a slice, -p shows progress. */
+ * leaves the time alone, -t N sets the number of threads, -s N the bytes of a slice, -b HEX the build id, -p shows
+ * progress. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,13 @@ static void show_progress(void *context, size_t done, size_t total)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: symbolize [-p] [-q] [-r] [-t THREADS] [-s BYTES] FILE < ADDRESSES\n");
+        fprintf(stderr, "usage: symbolize [-p] [-q] [-r] [-t THREADS] [-s BYTES] [-b BUILD-ID] FILE < ADDRESSES\n");
         return 2;
     }
     struct ta__symbolizer_options options = {0};
     bool quiet = false, raw = false;
+    static uint8_t build_id[64];
+    uint32_t build_id_length = 0;
     int at = 1;
     for (; at < argc - 1; at++) {
         if (strcmp(argv[at], "-p") == 0)
@@ -36,6 +39,10 @@ int main(int argc, char **argv)
             options.threads = (unsigned)atoi(argv[++at]);
         else if (strcmp(argv[at], "-s") == 0 && at + 2 < argc)
             options.slice_bytes = strtoull(argv[++at], NULL, 10);
+        else if (strcmp(argv[at], "-b") == 0 && at + 2 < argc)
+            for (const char *hex = argv[++at];
+                 build_id_length < 64 && sscanf(hex, "%2hhx", &build_id[build_id_length]) == 1; hex += 2)
+                build_id_length++;
     }
 
     struct ta__symbolizer_address *addresses = NULL;
@@ -54,7 +61,7 @@ int main(int argc, char **argv)
 
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    struct ta__symbolizer_module module = {.path = argv[at]};
+    struct ta__symbolizer_module module = {.path = argv[at], .build_id = build_id, .build_id_length = build_id_length};
     struct ta__symbolizer *symbolizer = ta__symbolizer_open(&options, &module, 1);
     struct ta__symbols symbols;
     if (!symbolizer || ta__symbolizer_run(symbolizer, addresses, count, &symbols) != 0) {
