@@ -168,6 +168,11 @@ static void do_job(struct run *run, struct job *job)
 {
     struct ta__lookup *lookups = run->lookups + job->first;
     ta__symbol_sink_create(&job->sink);
+    if (job->sink.text.failed) {
+        job->sink.failed = true;
+        ta__add_relaxed(&run->done, job->count);
+        return;
+    }
     if (job->module == 0) {
         answer_without_file(job, lookups, "<unknown>");
         ta__add_relaxed(&run->done, job->count);

@@ -386,16 +386,26 @@ static void add_frames(struct unit_reader *reader, struct ta__lookup *lookup, ui
     add_real_frame(reader, lookup, scope == NO_SCOPE ? NULL : &reader->scopes[scope], symbol);
 }
 
-/* The row that covers `pc`: the last at or below it, unless that ends a sequence. Rows ascend, `*from` is where an
- * earlier search for a smaller pc ended. */
+static uint64_t address_of_row(Dwarf_Lines *lines, size_t index)
+{
+    Dwarf_Addr address = 0;
+    dwarf_lineaddr(dwarf_onesrcline(lines, index), &address);
+    return address;
+}
+
+/* The row that covers `pc`: the last at or below it, unless that ends a sequence. Rows ascend, and `*from` is where an
+ * earlier search for a smaller pc ended: mostly near, so it goes ahead in growing steps. */
 static Dwarf_Line *find_row(Dwarf_Lines *lines, size_t count, size_t *from, uint64_t pc)
 {
-    size_t low = *from, high = count;
+    size_t low = *from, step = 1;
+    while (step < count - low && address_of_row(lines, low + step - 1) <= pc) {
+        low += step;
+        step *= 2;
+    }
+    size_t high = step < count - low ? low + step : count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        Dwarf_Addr address = 0;
-        dwarf_lineaddr(dwarf_onesrcline(lines, middle), &address);
-        if (address <= pc)
+        if (address_of_row(lines, middle) <= pc)
             low = middle + 1;
         else
             high = middle;

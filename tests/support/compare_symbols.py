@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares two answers in the format of `addr2line -a -i -f`, address by address.
 
-usage: compare_symbols.py [--names] [--show N] OURS THEIRS
+usage: compare_symbols.py [--names] [--show N] [--at-least PERCENT] OURS THEIRS
 
 Files are compared after textual normalisation of "." and "..", without columns and discriminators; a location that
 THEIRS does not know ("??") counts as unknown, as does our fallback (line 0). Prints how many addresses agree and the
-kinds of difference, with the first N of each. Never decides anything: the caller reads the numbers."""
+kinds of difference, with the first N of each; exit 1 when less than PERCENT agree."""
 import collections
 import posixpath
 import re
@@ -39,6 +39,7 @@ def main():
     arguments = sys.argv[1:]
     names = "--names" in arguments
     show = int(arguments[arguments.index("--show") + 1]) if "--show" in arguments else 3
+    least = float(arguments[arguments.index("--at-least") + 1]) if "--at-least" in arguments else 0
     ours, theirs = (read(path) for path in arguments[-2:])
     kinds = collections.defaultdict(list)
     for address, mine in ours.items():
@@ -57,11 +58,13 @@ def main():
             kinds["names"].append((address, mine, other))
         else:
             kinds["same"].append((address, mine, other))
-    print(f"{len(ours)} addresses, {len(kinds.pop('same', []))} the same")
+    same = len(kinds.pop("same", []))
+    print(f"{len(ours)} addresses, {same} the same")
     for kind, cases in sorted(kinds.items()):
         print(f"{len(cases)} {kind}")
         for address, mine, other in cases[:show]:
             print(f"  {address:#x}\n    ours   {mine}\n    theirs {other}")
+    return int(not ours or 100 * same < least * len(ours))
 
 
-main()
+sys.exit(main())
