@@ -26,6 +26,7 @@
 #define SLICE_ADDRESSES  4096        /* that pay for reading a module a second time beside the first … */
 #define SLICE_BYTES      (64u << 20) /* … when it has so much debug information for each reader */
 #define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only what is touched becomes memory */
+#define NO_LOOKUP        UINT32_MAX
 #define PROGRESS_STEP_NS 50000000
 
 struct job {
@@ -374,6 +375,10 @@ static int merge(struct run *run, struct ta__symbolizer *symbolizer, uint32_t co
     uint32_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = run->lookup_of[i];
+        if (index == NO_LOOKUP) {
+            symbolizer->ranges[i] = (struct ta__view_symbol_range){0, 0};
+            continue;
+        }
         const struct ta__lookup *lookup = &run->lookups[index];
         struct job *job = &run->jobs[run->job_of[index]];
         if (merged[index].count == 0) {
@@ -408,7 +413,7 @@ int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbo
     drop_result(symbolizer);
     memset(symbolizer->states, 0, symbolizer->module_count * sizeof *symbolizer->states);
     for (uint32_t i = 0; i < count; i++) {
-        if (addresses[i].module > symbolizer->module_count)
+        if (addresses[i].module > symbolizer->module_count && addresses[i].module != TA__SYMBOLIZER_SKIP)
             return EINVAL;
     }
 
@@ -430,9 +435,14 @@ int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbo
     if (!run.requests || !run.lookups || !run.lookup_of || !run.job_of)
         goto end;
 
-    for (uint32_t i = 0; i < count; i++)
-        run.requests[i] = (struct request){addresses[i].address, addresses[i].module, i, addresses[i].interrupted};
-    make_lookups(&run, count);
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        run.lookup_of[i] = NO_LOOKUP;
+        if (addresses[i].module != TA__SYMBOLIZER_SKIP)
+            run.requests[wanted++] =
+                (struct request){addresses[i].address, addresses[i].module, i, addresses[i].interrupted};
+    }
+    make_lookups(&run, wanted);
     if (!make_jobs(&run))
         goto end;
     work_in_parallel(&run);
@@ -453,5 +463,34 @@ end:
     pthread_cond_destroy(&run.one_finished);
     pthread_cond_destroy(&run.jobs_changed);
     pthread_mutex_destroy(&run.lock);
+    return error;
+}
+
+int ta__symbolize_view(const struct ta__view *view, const struct ta__symbolizer_options *options,
+                       struct ta__symbolizer **symbolizer, struct ta__symbols *symbols)
+{
+    int error = ENOMEM;
+    struct ta__symbolizer_module *modules = calloc((size_t)view->module_count + 1, sizeof *modules);
+    struct ta__symbolizer_address *addresses = calloc((size_t)view->frame_count + 1, sizeof *addresses);
+    *symbolizer = NULL;
+    if (!modules || !addresses)
+        goto end;
+    for (uint32_t i = 0; i < view->module_count; i++) {
+        const struct ta__view_module *module = &view->modules[i];
+        modules[i] = (struct ta__symbolizer_module){view->strings[module->path].text, module->build_id,
+                                                    module->build_id_length, module->load_base};
+    }
+    for (uint32_t i = 0; i < view->frame_count; i++) {
+        const struct ta__view_frame *frame = &view->frames[i];
+        addresses[i].address = frame->address;
+        addresses[i].module = frame->kind == TA__FRAME_ADDRESS ? frame->module : TA__SYMBOLIZER_SKIP;
+    }
+    *symbolizer = ta__symbolizer_open(options, modules, view->module_count);
+    if (*symbolizer)
+        error = ta__symbolizer_run(*symbolizer, addresses, view->frame_count, symbols);
+
+end:
+    free(modules);
+    free(addresses);
     return error;
 }

@@ -29,9 +29,11 @@ struct ta__symbolizer_module {
 
 struct ta__symbolizer_address {
     uint64_t address;
-    uint32_t module;  /* index + 1, 0 = in no module */
+    uint32_t module;  /* index + 1, 0 = in no module; TA__SYMBOLIZER_SKIP = leave out: an empty range */
     bool interrupted; /* not a return address: looked up as it is instead of one byte before */
 };
+
+#define TA__SYMBOLIZER_SKIP UINT32_MAX
 
 struct ta__symbolizer_options {
     unsigned threads;       /* 0 = as many as there are processors for us, at most 8 */
@@ -56,7 +58,7 @@ enum ta__symbolizer_state {
 struct ta__symbols {
     const struct ta__view_string *strings; /* index 0 is "" */
     const struct ta__view_symbol *symbols;
-    const struct ta__view_symbol_range *ranges; /* one per address, never empty */
+    const struct ta__view_symbol_range *ranges; /* one per address, empty only for those to skip */
     uint32_t string_count, symbol_count;
 };
 
@@ -71,6 +73,12 @@ void ta__symbolizer_close(struct ta__symbolizer *symbolizer);
 /* 0, ENOMEM, or EINVAL for an address whose module is out of range. Missing debug information is no error. */
 TA_NODISCARD int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbolizer_address *addresses,
                                     uint32_t count, struct ta__symbols *symbols);
+
+/* Opens a symbolizer for the modules of a view and asks it for all its frames of kind ADDRESS: `symbols` then has one
+ * range per frame. All frames count as return addresses. Close *symbolizer also after an error; `view` must outlive it.
+ */
+TA_NODISCARD int ta__symbolize_view(const struct ta__view *view, const struct ta__symbolizer_options *options,
+                                    struct ta__symbolizer **symbolizer, struct ta__symbols *symbols);
 
 /* About module `index` after a run: its state and, in words, why it is not LINES ("" otherwise). */
 enum ta__symbolizer_state ta__symbolizer_module_state(const struct ta__symbolizer *symbolizer, uint32_t index,

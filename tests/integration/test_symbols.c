@@ -950,6 +950,35 @@ static void test_symbols_equal_addresses_share_one_answer(void)
     TEST_ASSERT_EQUAL_MEMORY(&symbols.ranges[0], &symbols.ranges[note_count - 1], sizeof symbols.ranges[0]);
 }
 
+static void test_symbols_view_gets_one_range_per_frame_and_none_for_frames_that_have_lines(void)
+{
+    make_sample(CC, "-g");
+    struct ta__view_string strings[] = {{"", 0}, {modules[0].path, strlen(modules[0].path)}, {"given.c", 7}};
+    struct ta__view_module module = {.path = 1,
+                                     .build_id = modules[0].build_id,
+                                     .build_id_length = modules[0].build_id_length,
+                                     .load_base = modules[0].load_base};
+    struct ta__view_frame frames[] = {
+        {.kind = TA__FRAME_SOURCE, .file = 2, .line = 7},
+        {.kind = TA__FRAME_ADDRESS, .module = 1, .address = notes[index_of("inner")].address},
+        {.kind = TA__FRAME_OVERFLOW},
+        {.kind = TA__FRAME_ADDRESS, .module = 0, .address = 42},
+    };
+    struct ta__view view = {.strings = strings,
+                            .string_count = 3,
+                            .modules = &module,
+                            .module_count = 1,
+                            .frames = frames,
+                            .frame_count = 4};
+
+    TEST_ASSERT_EQUAL_INT(0, ta__symbolize_view(&view, NULL, &symbolizer, &symbols));
+
+    TEST_ASSERT_EQUAL_UINT32(0, symbols.ranges[0].count);
+    TEST_ASSERT_EQUAL_STRING(SAMPLE_INNER, text_of(1));
+    TEST_ASSERT_EQUAL_UINT32(0, symbols.ranges[2].count);
+    TEST_ASSERT_EQUAL_STRING("? <unknown>:0 no lines", text_of(3));
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -989,5 +1018,6 @@ int main(void)
     RUN_TEST(test_symbols_vdso_functions_are_named_when_the_build_id_is_that_of_this_kernel);
     RUN_TEST(test_symbols_answer_is_the_same_for_any_number_of_threads_and_progress_is_told);
     RUN_TEST(test_symbols_equal_addresses_share_one_answer);
+    RUN_TEST(test_symbols_view_gets_one_range_per_frame_and_none_for_frames_that_have_lines);
     return UNITY_END();
 }

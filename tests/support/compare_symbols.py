@@ -48,7 +48,8 @@ def main():
             kinds["not answered"].append((address, mine, other))
         elif mine[0][1] != other[0][1]:
             both = mine[0][1] and other[0][1]
-            kind = "innermost place" if both else "only ours knows a place" if mine[0][1] else "only theirs knows a place"
+            knower = "ours" if mine[0][1] else "theirs"
+            kind = "innermost place" if both else f"only {knower} knows a place"
             kinds[kind].append((address, mine, other))
         elif len(mine) != len(other):
             kinds["number of frames"].append((address, mine, other))
