@@ -50,6 +50,19 @@ void ta__memory_unmap(void *address, size_t bytes)
     __atomic_sub_fetch(&memory.mapped, bytes, __ATOMIC_RELAXED);
 }
 
+void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes)
+{
+    if (failure_injected())
+        return NULL;
+    int saved_errno = errno;
+    void *grown = mremap(address, old_bytes, new_bytes, MREMAP_MAYMOVE);
+    errno = saved_errno;
+    if (grown == MAP_FAILED)
+        return NULL;
+    ta__add_relaxed(&memory.mapped, new_bytes - old_bytes);
+    return grown;
+}
+
 void ta__memory_reset(void *address, size_t bytes)
 {
     int saved_errno = errno;

@@ -13,6 +13,8 @@
 /* Zeroed, page-aligned memory, or NULL. */
 TA_NODISCARD void *ta__memory_map(size_t bytes);
 void ta__memory_unmap(void *address, size_t bytes);
+/* The mapping grows, possibly elsewhere; the new part is zeroed. NULL: it stays as it was. */
+TA_NODISCARD void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes);
 
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
