@@ -86,13 +86,13 @@ struct ta__view {
     const struct ta__view_context *contexts;
     const struct ta__view_symbol_range *symbol_ranges; /* one per frame; NULL when nothing is symbolised */
     const struct ta__view_symbol *symbols;
-    const struct ta__view_trace *traces;
+    const struct ta__view_trace *traces; /* live ones first, then gone_trace_count with count 0 */
     const struct ta__view_domain *domains;
     const struct ta__view_thread *threads;
     const struct ta__view_pair *metadata; /* strings: added by users */
     const struct ta__view_pair *options;  /* strings: how the program was traced */
     uint32_t string_count, module_count, frame_count, context_count, symbol_count, trace_count, domain_count,
-        thread_count, metadata_count, option_count;
+        gone_trace_count, thread_count, metadata_count, option_count;
 
     uint32_t traceback_limit;
     uint32_t pid;

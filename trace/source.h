@@ -84,7 +84,10 @@ struct ta__source {
     uint32_t traceback_limit;
     uint64_t epoch; /* changes with every start and clear: counters of two epochs are not comparable */
     uint64_t current_bytes, peak_bytes;
-    uint64_t sample_bytes; /* mean bytes between samples; 0 = every allocation was traced */
+    const uint64_t *leaf_peak_bytes; /* live bytes of each leaf when peak_bytes was reached; NULL when not kept */
+    uint32_t leaf_peak_count;
+    uint64_t start_time_ns; /* since 1970, when tracing began */
+    uint64_t sample_bytes;  /* mean bytes between samples; 0 = every allocation was traced */
     uint64_t lost, overflowed, cut_short, foreign_frees, invalid_frees, snapshot_errors;
     const char *options; /* as given, for the record */
 };

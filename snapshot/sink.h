@@ -1,0 +1,46 @@
+/* sink.h: where the bytes of a recording go: memory, a descriptor, or a file that appears only when it is whole.
+ *
+ * Writing never kills the host: SIGXFSZ and SIGPIPE raised by our own writes are taken back. After a failure the sink
+ * stays failed, keeps the errno, and refuses what comes later. */
+#ifndef TA_SNAPSHOT_SINK_H
+#define TA_SNAPSHOT_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snapshot/buffer.h"
+
+struct ta__sink {
+    struct ta__buffer memory; /* when descriptor < 0 */
+    int descriptor;
+    int error;        /* errno of the first failure */
+    uint64_t written; /* bytes so far: the offset of what comes next */
+};
+
+void ta__sink_memory(struct ta__sink *sink);
+void ta__sink_descriptor(struct ta__sink *sink, int descriptor);
+TA_NODISCARD int ta__sink_write(struct ta__sink *sink, const void *data, size_t length);
+
+/* A file under construction. Regular files are written under a temporary name in the same folder and renamed; anything
+ * else (a device, a pipe) is written directly. */
+struct ta__new_file {
+    int descriptor;
+    int direct; /* no temporary name */
+    char path[4096];
+    char temporary[4096];
+};
+/* All three: 0, or -1 with ta__error_set. */
+TA_NODISCARD int ta__new_file_open(struct ta__new_file *file, const char *path);
+/* Syncs, renames and syncs the folder; `keep_open` leaves the descriptor open for appending. */
+TA_NODISCARD int ta__new_file_commit(struct ta__new_file *file, int keep_open);
+void ta__new_file_abandon(struct ta__new_file *file);
+
+/* Signals that a failing write would raise in this thread. */
+struct ta__quiet {
+    int usable, pending;
+    uint64_t mask[16]; /* room for a sigset_t */
+};
+void ta__quiet_begin(struct ta__quiet *quiet);
+void ta__quiet_end(struct ta__quiet *quiet);
+
+#endif
