@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "snapshot/chunks.h"
 #include "snapshot/source.h"
 
 /* A leaf as it stands in the file. */
@@ -901,6 +902,56 @@ int ta__decoder_entry(struct ta__decoder *decoder, const struct ta__entry_place 
         offset += TA__CHUNK_HEADER_LENGTH + header.stored;
     }
     return 0;
+}
+
+int ta__decoder_summary(struct ta__decoder *decoder, const struct ta__entry_place *place, uint64_t *traces)
+{
+    struct ta__chunk_header header;
+    struct chunk chunk = {&header, {0}};
+    if (ta__input_chunk(decoder->input, place->offset, &header, &decoder->problem) != 0)
+        return -1;
+    const uint8_t *payload = ta__decoder_payload(decoder, &header);
+    if (payload == NULL)
+        return -1;
+    chunk.at = (struct ta__cursor){payload, payload + header.raw, 0};
+    if (get_fields(decoder, &chunk) != 0 ||
+        ta__input_chunk(decoder->input, place->last, &header, &decoder->problem) != 0)
+        return -1;
+    payload = ta__decoder_payload(decoder, &header);
+    if (payload == NULL)
+        return -1;
+    chunk.at = (struct ta__cursor){payload, payload + header.raw, 0};
+    ta__get_fixed(&chunk.at, 8);
+    varint(&chunk);
+    *traces = varint(&chunk);
+    return chunk.at.failed ? truncated(decoder, &chunk) : 0;
+}
+
+int ta__decoder_index(struct ta__decoder *decoder, const struct ta__chunk_header *header, struct ta__buffer *rows)
+{
+    struct chunk chunk = {header, {0}};
+    struct ta__cursor columns[6];
+    const uint8_t *payload = ta__decoder_payload(decoder, header);
+    if (payload == NULL)
+        return -1;
+    chunk.at = (struct ta__cursor){payload, payload + header->raw, 0};
+    uint64_t count = varint(&chunk);
+    if (chunk.at.failed || count > header->raw)
+        return bad(decoder, &chunk, "states more rows than it has bytes");
+    if (get_columns(decoder, &chunk, columns, 6) != 0)
+        return -1;
+    struct ta__index_row row = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        row.offset += ta__get_varint(&columns[0]);
+        row.time_ns += signed_varint(&columns[1]);
+        row.current_bytes += signed_varint(&columns[2]);
+        row.peak_bytes += signed_varint(&columns[3]);
+        row.traces += signed_varint(&columns[4]);
+        row.reset = (uint32_t)ta__get_varint(&columns[5]);
+        if (ta__buffer_put(rows, &row, sizeof row) != 0)
+            return no_memory(decoder, &chunk);
+    }
+    return end_columns(decoder, &chunk, columns, 6);
 }
 
 /* ---- the view ------------------------------------------------------------------------------------------------------

@@ -49,6 +49,13 @@ TA_NODISCARD int ta__decoder_entry(struct ta__decoder *decoder, const struct ta_
 /* The state after the last entry; the decoder is of no use afterwards. NULL with decoder->problem. */
 TA_NODISCARD struct ta__loaded *ta__decoder_finish(struct ta__decoder *decoder);
 
+/* Only what ENTRY and END say: decoder->fields, and the number of live traces. 0, or -1 with decoder->problem. */
+TA_NODISCARD int ta__decoder_summary(struct ta__decoder *decoder, const struct ta__entry_place *place,
+                                     uint64_t *traces);
+/* The rows of an INDEX chunk, into `rows` (of struct ta__index_row). 0, or -1 with decoder->problem. */
+TA_NODISCARD int ta__decoder_index(struct ta__decoder *decoder, const struct ta__chunk_header *header,
+                                   struct ta__buffer *rows);
+
 /* The payload of any chunk, decompressed and checked; NULL with *problem. Valid until the next call. */
 const uint8_t *ta__decoder_payload(struct ta__decoder *decoder, const struct ta__chunk_header *header);
 

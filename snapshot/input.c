@@ -320,11 +320,12 @@ int ta__walk(struct ta__input *input, struct ta__walk *walk, struct ta__budget *
         index_seen = header.kind == TA__KIND_INDEX;
         if (header.kind == TA__KIND_ENTRY) {
             inside = 1;
-            place = (struct ta__entry_place){offset, 0, (header.flags & TA__CHUNK_RESET) != 0};
+            place = (struct ta__entry_place){offset, 0, 0, (header.flags & TA__CHUNK_RESET) != 0};
             if (entries == 0 && !place.reset)
                 return misplaced(&header, problem, "the first entry relies on one before it");
         } else if (header.kind == TA__KIND_END) {
             inside = 0;
+            place.last = offset;
             place.end = end;
             if (ta__buffer_put(&walk->entries, &place, sizeof place) != 0)
                 return misplaced(&header, problem, "no memory for the list of entries");

@@ -53,6 +53,7 @@ TA_NODISCARD int ta__input_chunk(struct ta__input *input, uint64_t offset, struc
 /* One whole entry. */
 struct ta__entry_place {
     uint64_t offset; /* of its ENTRY */
+    uint64_t last;   /* of its END */
     uint64_t end;    /* behind its END */
     int reset;       /* needs nothing before it */
 };

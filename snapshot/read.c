@@ -13,6 +13,11 @@
 
 static size_t load_limit = (size_t)1 << 30; /* any thread, relaxed */
 
+size_t ta__snapshot_load_limit(void)
+{
+    return ta__load_relaxed(&load_limit);
+}
+
 void ta_snapshot_set_load_limit(size_t bytes)
 {
     ta__store_relaxed(&load_limit, bytes);
@@ -107,7 +112,7 @@ static struct ta_snapshot *load(struct ta__input *input, const char *name, long 
 {
     struct ta__walk walk;
     struct ta__problem problem, damage;
-    size_t limit = ta__load_relaxed(&load_limit);
+    size_t limit = ta__snapshot_load_limit();
     struct ta__budget budget = {.limit = limit};
     struct ta_snapshot *snapshot = NULL;
     if (ta__walk(input, &walk, &budget, &problem) != 0) {

@@ -17,4 +17,7 @@ const struct ta__view *ta__snapshot_view(struct ta_snapshot *snapshot);
  * snapshots. NULL with ta__error_set. */
 TA_NODISCARD struct ta_snapshot *ta__snapshot_from_view(const struct ta__view *view, const struct ta_snapshot *like);
 
+/* What ta_snapshot_set_load_limit set. */
+size_t ta__snapshot_load_limit(void);
+
 #endif
