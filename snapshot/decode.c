@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "snapshot/chunks.h"
-#include "snapshot/source.h"
 
 /* A leaf as it stands in the file. */
 struct leaf {
@@ -14,13 +13,18 @@ struct leaf {
     uint32_t flags;
 };
 
+/* Its counters: live = allocated - freed. */
+struct counts {
+    uint64_t allocated_blocks, allocated_bytes, freed_blocks, freed_bytes;
+};
+
 /* The chunk being decoded. */
 struct chunk {
     const struct ta__chunk_header *header;
     struct ta__cursor at;
 };
 
-#define LEAF_FLAGS_KNOWN  ((uint64_t)(TA__LEAF_CUT_SHORT | TA__LEAF_OVERFLOW | TA__LEAF_UNTRACED))
+#define LEAF_FLAGS_KNOWN  ((uint64_t)(TA__FILE_LEAF_CUT_SHORT | TA__FILE_LEAF_OVERFLOW | TA__FILE_LEAF_UNTRACED))
 #define TRACE_FLAGS_KNOWN ((uint64_t)(TA__TRACE_CUT_SHORT | TA__TRACE_OVERFLOW | TA__TRACE_EACH))
 #define TOTAL_MAX         ((uint64_t)INT32_MAX)
 
@@ -486,7 +490,7 @@ static int get_leaves(struct ta__decoder *decoder, struct chunk *chunk)
     if (get_append(decoder, chunk, have, &rows) != 0 || get_columns(decoder, chunk, columns, 5) != 0)
         return -1;
     if (ta__buffer_reserve(&decoder->leaves, rows * sizeof(struct leaf)) != 0 ||
-        ta__buffer_reserve(&decoder->counts, rows * sizeof(struct ta__source_counts)) != 0 ||
+        ta__buffer_reserve(&decoder->counts, rows * sizeof(struct counts)) != 0 ||
         ta__buffer_reserve(&decoder->peaks, rows * sizeof(uint64_t)) != 0)
         return no_memory(decoder, chunk);
     for (uint32_t id = have; id < have + rows; id++) {
@@ -508,9 +512,9 @@ static int get_leaves(struct ta__decoder *decoder, struct chunk *chunk)
             (uint32_t)context, (uint32_t)domain, (uint32_t)thread, (int32_t)total, (uint32_t)flags,
         };
     }
-    decoder->counts.length += rows * sizeof(struct ta__source_counts);
+    decoder->counts.length += rows * sizeof(struct counts);
     decoder->peaks.length += rows * sizeof(uint64_t);
-    clear_from(&decoder->counts, have * sizeof(struct ta__source_counts));
+    clear_from(&decoder->counts, have * sizeof(struct counts));
     clear_from(&decoder->peaks, have * sizeof(uint64_t));
     return end_columns(decoder, chunk, columns, 5);
 }
@@ -524,7 +528,7 @@ static int get_gap_start(struct ta__decoder *decoder, struct chunk *chunk, uint3
     return first == next ? 0 : bad(decoder, chunk, "does not continue the section before it");
 }
 
-static uint64_t usual_size(const struct ta__source_counts *counts)
+static uint64_t usual_size(const struct counts *counts)
 {
     return counts->allocated_blocks == 0 ? 0 : counts->allocated_bytes / counts->allocated_blocks;
 }
@@ -544,7 +548,7 @@ static int get_counters(struct ta__decoder *decoder, struct chunk *chunk)
             return bad_row(decoder, chunk, "row", i, "names a leaf that is not there");
         uint32_t id = decoder->next_counter + (uint32_t)gap;
         decoder->next_counter = id + 1;
-        struct ta__source_counts *counts = &TA__ROWS(struct ta__source_counts, decoder->counts)[id];
+        struct counts *counts = &TA__ROWS(struct counts, decoder->counts)[id];
         uint64_t allocated = signed_varint(&columns[1]);
         uint64_t size = allocated == 0 ? 0 : usual_size(counts) + signed_varint(&columns[2]);
         uint64_t bytes = allocated * size + ta__get_varint(&columns[3]);
@@ -962,9 +966,9 @@ int ta__decoder_index(struct ta__decoder *decoder, const struct ta__chunk_header
 static int trace_of_leaf(const struct ta__decoder *decoder, uint32_t id, struct ta__view_trace *trace)
 {
     const struct leaf *leaf = &TA__ROWS(const struct leaf, decoder->leaves)[id];
-    const struct ta__source_counts *counts = &TA__ROWS(const struct ta__source_counts, decoder->counts)[id];
+    const struct counts *counts = &TA__ROWS(const struct counts, decoder->counts)[id];
     uint64_t peak = TA__ROWS(const uint64_t, decoder->peaks)[id];
-    if ((leaf->flags & TA__LEAF_UNTRACED) != 0 || (counts->allocated_blocks == 0 && peak == 0))
+    if ((leaf->flags & TA__FILE_LEAF_UNTRACED) != 0 || (counts->allocated_blocks == 0 && peak == 0))
         return 0;
     int64_t blocks = (int64_t)(counts->allocated_blocks - counts->freed_blocks);
     int64_t bytes = (int64_t)(counts->allocated_bytes - counts->freed_bytes);

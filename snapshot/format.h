@@ -108,6 +108,9 @@ enum ta__field {
 /* Tags of rows in FRAMES. */
 enum { TA__TAG_NO_MODULE = 0, TA__TAG_SOURCE = 1, TA__TAG_OVERFLOW = 2, TA__TAG_FIRST_MODULE = 3 };
 
+/* Flags of rows in LEAVES. */
+enum { TA__FILE_LEAF_CUT_SHORT = 1, TA__FILE_LEAF_OVERFLOW = 2, TA__FILE_LEAF_UNTRACED = 4 };
+
 /* Codes of frames in CONTEXTS: a rank below TA__PREDICT_WAYS among the frames that followed the parent's frame most
  * recently, or one of these. */
 #define TA__PREDICT_WAYS 16u

@@ -1,18 +1,89 @@
-/* live.c: see live.h. Without a tracer in the process there is nothing to take a snapshot of. */
+/* live.c: see live.h. */
 #include "snapshot/live.h"
 
 #include <errno.h>
 
+#include "alloc/alloc.h"
 #include "base/error.h"
+#include "trace/modules.h"
+#include "trace/trace.h"
+#include "tracealloc.h"
 
-__attribute__((weak)) int ta__source_open(struct ta__source *source)
+static void fold(const struct ta__source *source, uint32_t first, uint32_t n, struct ta__source_counts *counts)
 {
     (void)source;
-    errno = EINVAL;
-    return ta__error_set("tracealloc must be tracing memory allocations to take a snapshot", NULL);
+    ta__counters_fold(first, n, counts);
 }
 
-__attribute__((weak)) void ta__source_close(struct ta__source *source)
+static int get_module(const struct ta__source *source, uint32_t index, struct ta__source_module *row)
+{
+    if (index >= source->module_count)
+        return 0;
+    const struct ta__module *module = ta__module_at((ta__module_id){index + 1});
+    *row = (struct ta__source_module){
+        .path = module->path,
+        .build_id = module->build_id,
+        .build_id_length = module->build_id_bytes,
+        .flags = ta__load_relaxed(&module->is_gone) ? TA__MODULE_UNLOADED : 0,
+        .load_base = module->bias,
+        .start = module->start,
+        .end = module->end,
+    };
+    return 1;
+}
+
+static int get_domain(const struct ta__source *source, uint32_t index, struct ta__source_domain *row)
+{
+    if (index >= source->domain_count)
+        return 0;
+    const struct ta__domain *domain = ta__domain_at(index);
+    *row = (struct ta__source_domain){
+        .number = domain->number,
+        .flags = ta__load_relaxed(&domain->flags),
+        .name = "",
+    };
+    return 1;
+}
+
+static int get_thread(const struct ta__source *source, uint32_t index, struct ta__source_thread *row)
+{
+    (void)source, (void)index, (void)row;
+    return 0; /* leaves are not kept per thread */
+}
+
+int ta__source_open(struct ta__source *source)
+{
+    size_t current, peak;
+    struct ta_health health;
+    if (!ta_is_tracing()) {
+        errno = EINVAL;
+        return ta__error_set("tracealloc must be tracing memory allocations to take a snapshot", NULL);
+    }
+    *source = (struct ta__source){.fold = fold, .module = get_module, .domain = get_domain, .thread = get_thread};
+    source->epoch = ta__trace_epoch();
+    source->leaf_count = ta__leaf_count();
+    source->domain_count = ta__domain_count();
+    source->context_count = ta__context_count();
+    source->module_count = ta__modules_count();
+    source->contexts = ta__contexts();
+    source->leaves = ta__leaves();
+    source->traceback_limit = (uint32_t)ta_get_traceback_limit();
+    source->sample_bytes = ta__trace_sample_bytes();
+    source->options = ta__options.text;
+    ta_get_traced_memory(&current, &peak);
+    source->current_bytes = current;
+    source->peak_bytes = peak;
+    ta_get_health(&health, sizeof health);
+    source->lost = health.lost;
+    source->overflowed = health.overflowed;
+    source->cut_short = health.cut_short;
+    source->foreign_frees = health.foreign_frees;
+    source->invalid_frees = health.invalid_frees;
+    source->snapshot_errors = health.snapshot_errors;
+    return 0;
+}
+
+void ta__source_close(struct ta__source *source)
 {
     (void)source;
 }

@@ -6,7 +6,7 @@
 #define TA_SNAPSHOT_LIVE_H
 
 #include "base/attributes.h"
-#include "snapshot/source.h"
+#include "trace/source.h"
 
 /* 0; or -1 with ta__error_set when the program is not being traced. The counts in it are read in an order that leaves
  * no id dangling: leaves first, then the tables that leaves name, then the tables that those name. */

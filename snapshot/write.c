@@ -7,6 +7,11 @@
 #include "base/error.h"
 #include "base/hash.h"
 
+_Static_assert((int)TA__LEAF_CUT_SHORT == (int)TA__FILE_LEAF_CUT_SHORT &&
+                   (int)TA__LEAF_OVERFLOW == (int)TA__FILE_LEAF_OVERFLOW &&
+                   (int)TA__LEAF_UNTRACED == (int)TA__FILE_LEAF_UNTRACED,
+               "leaf flags travel as they are");
+
 static int out_of_memory(struct ta__writer *writer)
 {
     if (writer->chunks.sink.error == 0)

@@ -7,7 +7,7 @@
 
 #include "snapshot/chunks.h"
 #include "snapshot/object.h"
-#include "snapshot/source.h"
+#include "trace/source.h"
 #include "snapshot/tables.h"
 
 /* What an entry says besides the tables. Texts may be NULL. */

@@ -31,6 +31,9 @@ deny snapshot 'analysis/' 'nothing calls forward: snapshot does not know its rea
 deny "$(own 'snapshot/read*')" '(alloc|trace)/|mimalloc' 'a reader needs no runtime'
 deny "$(own 'snapshot/format*')" '(alloc|trace)/|mimalloc' 'the format needs no runtime'
 deny "$(own 'snapshot/codec*')" '(alloc|trace)/|mimalloc' 'the codec needs no runtime'
+for file in buffer build chunks decode encode input object predict recording sink tables view; do
+    deny "$(own "snapshot/$file.*")" '(alloc|trace)/|mimalloc' 'reading a snapshot needs no runtime'
+done
 deny analysis '(alloc|trace)/|mimalloc' 'analysis sees only files and models'
 deny analysis '(snapshot/write|zstd)' 'analysis reads through the reader'
 deny analysis/cli '(base|trace|alloc|snapshot)/|analysis/[^c]|elfutils/|zstd' 'the program uses the public headers only'

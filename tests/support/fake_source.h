@@ -5,7 +5,7 @@
 #ifndef TA_TESTS_FAKE_SOURCE_H
 #define TA_TESTS_FAKE_SOURCE_H
 
-#include "snapshot/source.h"
+#include "trace/source.h"
 #include "snapshot/write.h"
 
 struct fake_source {

@@ -1,0 +1,18 @@
+/* live_untraced.c: live.h in the untraced build, where there is nothing to take a snapshot of. */
+#include "snapshot/live.h"
+
+#include <errno.h>
+
+#include "base/error.h"
+
+int ta__source_open(struct ta__source *source)
+{
+    (void)source;
+    errno = EINVAL;
+    return ta__error_set("tracealloc must be tracing memory allocations to take a snapshot", NULL);
+}
+
+void ta__source_close(struct ta__source *source)
+{
+    (void)source;
+}
