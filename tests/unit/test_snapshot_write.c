@@ -1,0 +1,482 @@
+/* test_snapshot_write.c: what the writer writes, the reader reads: every field, series, restarts, failures. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unity.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "snapshot/read.h"
+#include "snapshot/write.h"
+#include "tests/support/fake_source.h"
+
+static struct fake_source fake;
+static struct ta__writer writer;
+
+void setUp(void)
+{
+    struct ta__sink sink;
+    fake_open(&fake);
+    ta__sink_memory(&sink);
+    TEST_ASSERT_EQUAL(0, ta__writer_open(&writer, &sink));
+}
+
+void tearDown(void)
+{
+    ta__memory_inject_failure(0, 0);
+    ta__buffer_free(&writer.chunks.sink.memory);
+    ta__writer_close(&writer);
+    fake_close(&fake);
+}
+
+static void write_entry(uint64_t time_ns)
+{
+    struct ta__facts facts = fake_facts(time_ns);
+    TEST_ASSERT_EQUAL_MESSAGE(0, ta__writer_entry(&writer, &fake.source, &facts), ta__error_text());
+}
+
+static uint64_t written(void)
+{
+    return writer.chunks.sink.written;
+}
+
+static struct ta_snapshot *load(long entry)
+{
+    struct ta_snapshot *snapshot =
+        ta_snapshot_load_memory(writer.chunks.sink.memory.bytes, writer.chunks.sink.memory.length, entry);
+    TEST_ASSERT_NOT_NULL_MESSAGE(snapshot, ta__error_text());
+    return snapshot;
+}
+
+static const char *text(const struct ta__view *view, uint32_t string)
+{
+    TEST_ASSERT_LESS_THAN(view->string_count, string);
+    return view->strings[string].text;
+}
+
+/* The view says what the arrays of the fake say. */
+static void assert_same(const struct ta__view *view)
+{
+    const struct ta__source *source = &fake.source;
+    TEST_ASSERT_EQUAL(source->context_count, view->context_count);
+    for (uint32_t i = 1; i < view->context_count; i++) {
+        const struct ta__view_frame *frame = &view->frames[view->contexts[i].frame];
+        TEST_ASSERT_EQUAL(fake.contexts[i].parent, view->contexts[i].parent);
+        TEST_ASSERT_EQUAL_HEX64(fake.contexts[i].address, frame->address);
+        TEST_ASSERT_EQUAL(fake.contexts[i].module, frame->module);
+        TEST_ASSERT_EQUAL(TA__FRAME_ADDRESS, frame->kind);
+    }
+    const struct ta__view_trace *live = view->traces;
+    const struct ta__view_trace *gone = view->traces + view->trace_count;
+    for (uint32_t i = 0; i < source->leaf_count; i++) {
+        const struct ta__source_counts *counts = &fake.counts[i];
+        if (counts->allocated_blocks == 0 || (fake.leaves[i].flags & TA__LEAF_UNTRACED))
+            continue;
+        const struct ta__view_trace *trace = counts->allocated_blocks > counts->freed_blocks ? live++ : gone++;
+        TEST_ASSERT_EQUAL(fake.leaves[i].context, trace->context);
+        TEST_ASSERT_EQUAL(fake.domains[fake.leaves[i].domain].number, trace->domain);
+        TEST_ASSERT_EQUAL(fake.leaves[i].thread, trace->thread);
+        TEST_ASSERT_EQUAL(fake.leaves[i].total_nframe, trace->total_nframe);
+        TEST_ASSERT_EQUAL_UINT64(counts->allocated_blocks - counts->freed_blocks, trace->count);
+        TEST_ASSERT_EQUAL_UINT64(counts->allocated_bytes - counts->freed_bytes, trace->size);
+        TEST_ASSERT_EQUAL_UINT64(counts->allocated_blocks, trace->allocated_blocks);
+        TEST_ASSERT_EQUAL_UINT64(counts->allocated_bytes, trace->allocated_bytes);
+    }
+    TEST_ASSERT_EQUAL_PTR(view->traces + view->trace_count, live);
+    TEST_ASSERT_EQUAL_PTR(view->traces + view->trace_count + view->gone_trace_count, gone);
+}
+
+static void test_writer_every_field_comes_back(void)
+{
+    fake_module(&fake, "/bin/program", 0x400000, 0x500000);
+    uint32_t library = fake_module(&fake, "/lib/libx.so", 0x7f0000000000, 0x7f0000100000);
+    fake.modules[1].flags = TA__MODULE_UNLOADED;
+    fake.modules[1].build_id_length = 0;
+    uint32_t domain = fake_domain(&fake, 4000000000u, "network");
+    fake.domains[domain] = (struct ta__source_domain){4000000000u, TA__DOMAIN_ARENA, "network", 1, 2, 3, 4, 5, 6};
+    uint32_t thread = fake_thread(&fake, 815, "worker");
+    uint32_t main_context = fake_context(&fake, 0, 0x400123, 1);
+    uint32_t in_library = fake_context(&fake, main_context, 0x7f0000000456, library);
+    uint32_t nowhere = fake_context(&fake, in_library, 0xdeadbeef, 0);
+    uint32_t leaf = fake_leaf(&fake, nowhere, domain, thread, 65535);
+    fake.leaves[leaf].flags = TA__LEAF_CUT_SHORT;
+    fake_malloc(&fake, leaf, 3, UINT64_C(1) << 60);
+    fake_free(&fake, leaf, 1, UINT64_C(1) << 60);
+    fake.source.sample_bytes = 512;
+    fake.source.lost = 1, fake.source.overflowed = 2, fake.source.cut_short = 3, fake.source.foreign_frees = 4;
+    fake.source.invalid_frees = 5, fake.source.snapshot_errors = 6;
+
+    write_entry(1234567890123456789u);
+    struct ta_snapshot *snapshot = load(-1);
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+
+    assert_same(view);
+    TEST_ASSERT_EQUAL_STRING("", text(view, 0));
+    TEST_ASSERT_EQUAL_STRING("/usr/bin/program", text(view, view->program));
+    TEST_ASSERT_EQUAL_STRING("host", text(view, view->host));
+    TEST_ASSERT_EQUAL_STRING("test", text(view, view->reason));
+    TEST_ASSERT_EQUAL(4711, view->pid);
+    TEST_ASSERT_EQUAL_UINT64(1234567890123456789u, view->time_ns);
+    TEST_ASSERT_EQUAL_UINT64(1000000000, view->start_time_ns);
+    TEST_ASSERT_EQUAL_UINT64(1, view->epoch);
+    TEST_ASSERT_EQUAL(64, view->traceback_limit);
+    TEST_ASSERT_EQUAL_UINT64(UINT64_C(2) << 60, view->current_bytes);
+    TEST_ASSERT_EQUAL_UINT64(UINT64_C(3) << 60, view->peak_bytes);
+    TEST_ASSERT_EQUAL_UINT64(512, view->sample_bytes);
+    TEST_ASSERT_EQUAL_UINT64(1, view->lost);
+    TEST_ASSERT_EQUAL_UINT64(2, view->overflowed);
+    TEST_ASSERT_EQUAL_UINT64(3, view->cut_short);
+    TEST_ASSERT_EQUAL_UINT64(4, view->foreign_frees);
+    TEST_ASSERT_EQUAL_UINT64(5, view->invalid_frees);
+    TEST_ASSERT_EQUAL_UINT64(6, view->snapshot_errors);
+    TEST_ASSERT_EQUAL(TA__TRACE_CUT_SHORT, view->traces[0].flags);
+    TEST_ASSERT_EQUAL(2, view->module_count);
+    TEST_ASSERT_EQUAL_STRING("/bin/program", text(view, view->modules[0].path));
+    TEST_ASSERT_EQUAL(20, view->modules[0].build_id_length);
+    TEST_ASSERT_EQUAL_MEMORY(fake.modules[0].build_id, view->modules[0].build_id, 20);
+    TEST_ASSERT_EQUAL_HEX64(0x400000, view->modules[0].load_base);
+    TEST_ASSERT_EQUAL_HEX64(0x500000, view->modules[0].end);
+    TEST_ASSERT_EQUAL(TA__MODULE_UNLOADED, view->modules[1].flags);
+    TEST_ASSERT_EQUAL(0, view->modules[1].build_id_length);
+    TEST_ASSERT_EQUAL(2, view->domain_count);
+    const struct ta__view_domain *row = &view->domains[1];
+    TEST_ASSERT_EQUAL_STRING("network", text(view, row->name));
+    TEST_ASSERT_EQUAL(4000000000u, row->number);
+    TEST_ASSERT_EQUAL(TA__DOMAIN_ARENA, row->flags);
+    TEST_ASSERT_EQUAL_UINT64(1, row->live_bytes);
+    TEST_ASSERT_EQUAL_UINT64(2, row->live_blocks);
+    TEST_ASSERT_EQUAL_UINT64(3, row->peak_bytes);
+    TEST_ASSERT_EQUAL_UINT64(4, row->allocated_bytes);
+    TEST_ASSERT_EQUAL_UINT64(5, row->allocated_blocks);
+    TEST_ASSERT_EQUAL_UINT64(6, row->limit_bytes);
+    TEST_ASSERT_EQUAL(1, view->thread_count);
+    TEST_ASSERT_EQUAL(815, view->threads[0].tid);
+    TEST_ASSERT_EQUAL_STRING("worker", text(view, view->threads[0].name));
+    TEST_ASSERT_EQUAL(1, view->option_count);
+    TEST_ASSERT_EQUAL_STRING("options", text(view, view->options[0].key));
+    TEST_ASSERT_EQUAL_STRING("nframe=64", text(view, view->options[0].value));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_program_of_100000_contexts_comes_back(void)
+{
+    fake_program(&fake, 100000, 3000);
+    fake_activity(&fake, 3);
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    assert_same(ta__snapshot_view(snapshot));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_series_each_entry_shows_its_moment(void)
+{
+    enum { ENTRIES = 20 };
+    uint64_t traces[ENTRIES], current[ENTRIES];
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        fake_program(&fake, 2000 * (i + 1), 500);
+        fake_activity(&fake, 5);
+        write_entry(100 + i);
+        struct ta_snapshot *snapshot = load(-1);
+        assert_same(ta__snapshot_view(snapshot));
+        traces[i] = ta__snapshot_view(snapshot)->trace_count;
+        current[i] = fake.source.current_bytes;
+        ta_snapshot_free(snapshot);
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        struct ta_snapshot *snapshot = load(i);
+        const struct ta__view *view = ta__snapshot_view(snapshot);
+        TEST_ASSERT_EQUAL_UINT64(100 + (uint64_t)i, view->time_ns);
+        TEST_ASSERT_EQUAL_UINT64(traces[i], view->trace_count);
+        TEST_ASSERT_EQUAL_UINT64(current[i], view->current_bytes);
+        uint64_t sum = 0;
+        for (uint32_t t = 0; t < view->trace_count; t++)
+            sum += view->traces[t].size;
+        TEST_ASSERT_EQUAL_UINT64(current[i], sum);
+        ta_snapshot_free(snapshot);
+    }
+}
+
+static void test_writer_unchanged_repeat_costs_less_than_1_kib(void)
+{
+    fake_program(&fake, 50000, 3000);
+    write_entry(1);
+    uint64_t before = written();
+    write_entry(2);
+    TEST_ASSERT_LESS_THAN_UINT64(1024, written() - before);
+    struct ta_snapshot *snapshot = load(1);
+    assert_same(ta__snapshot_view(snapshot));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_size_stays_within_3_bytes_per_context_and_4_per_changed_leaf(void)
+{
+    fake_program(&fake, 200000, 3000);
+    write_entry(1);
+    TEST_ASSERT_LESS_THAN_UINT64(3 * fake.source.context_count, written());
+    struct ta__source_counts *before = malloc(fake.source.leaf_count * sizeof *before);
+    memcpy(before, fake.counts, fake.source.leaf_count * sizeof *before);
+    fake_activity(&fake, 3);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < fake.source.leaf_count; i++)
+        changed += memcmp(&before[i], &fake.counts[i], sizeof *before) != 0;
+    uint64_t start = written();
+    write_entry(2);
+    TEST_ASSERT_GREATER_THAN(1000, changed);
+    TEST_ASSERT_LESS_THAN_UINT64(4 * changed, written() - start);
+    free(before);
+}
+
+static void test_writer_clear_begins_counters_anew_but_keeps_the_tables(void)
+{
+    fake_program(&fake, 5000, 300);
+    write_entry(1);
+    uint64_t first = written();
+    memset(fake.counts, 0, fake.source.leaf_count * sizeof *fake.counts);
+    fake.source.epoch++;
+    fake.source.current_bytes = 0;
+    fake_malloc(&fake, 5, 1, 77);
+    write_entry(2);
+    TEST_ASSERT_LESS_THAN_UINT64(first / 4, written() - first);
+    struct ta_snapshot *snapshot = load(1);
+    assert_same(ta__snapshot_view(snapshot));
+    TEST_ASSERT_EQUAL(1, ta__snapshot_view(snapshot)->trace_count);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_other_tables_after_a_restart_are_written_in_full(void)
+{
+    fake_program(&fake, 5000, 300);
+    write_entry(1);
+    uint64_t random = fake.random;
+    fake_close(&fake);
+    fake_open(&fake);
+    fake.random = random;
+    fake.source.epoch = 2;
+    fake_program(&fake, 7000, 300);
+    write_entry(2);
+    for (long entry = 1; entry >= -1; entry -= 2) {
+        struct ta_snapshot *snapshot = load(entry);
+        assert_same(ta__snapshot_view(snapshot));
+        ta_snapshot_free(snapshot);
+    }
+    struct ta_snapshot *first = load(0);
+    TEST_ASSERT_EQUAL(5000, ta__snapshot_view(first)->context_count);
+    ta_snapshot_free(first);
+}
+
+static void test_writer_module_unloaded_later_is_written_again(void)
+{
+    fake_program(&fake, 100, 20);
+    write_entry(1);
+    fake.modules[1].flags = TA__MODULE_UNLOADED;
+    write_entry(2);
+    struct ta_snapshot *snapshot = load(1);
+    TEST_ASSERT_EQUAL(0, ta__snapshot_view(snapshot)->modules[0].flags);
+    TEST_ASSERT_EQUAL(TA__MODULE_UNLOADED, ta__snapshot_view(snapshot)->modules[1].flags);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_leaf_beyond_the_contexts_read_waits_for_the_next_entry(void)
+{
+    fake_program(&fake, 100, 20);
+    uint32_t context = fake_context(&fake, 1, 0x400999, 1);
+    uint32_t leaf = fake_leaf(&fake, context, 0, 0, 2);
+    fake_malloc(&fake, leaf, 1, 99);
+    fake.source.context_count--; /* as if it had been read before the leaf was there */
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    for (uint32_t i = 0; i < ta__snapshot_view(snapshot)->trace_count; i++)
+        TEST_ASSERT_NOT_EQUAL(99, ta__snapshot_view(snapshot)->traces[i].size);
+    ta_snapshot_free(snapshot);
+    fake.source.context_count++;
+    write_entry(2);
+    snapshot = load(1);
+    assert_same(ta__snapshot_view(snapshot));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_free_seen_before_its_malloc_is_no_negative_trace(void)
+{
+    uint32_t context = fake_context(&fake, 0, 0x400999, 0);
+    uint32_t leaf = fake_leaf(&fake, context, 0, 0, 1);
+    fake_malloc(&fake, leaf, 1, 10);
+    fake_free(&fake, leaf, 2, 10);
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    TEST_ASSERT_EQUAL(0, ta__snapshot_view(snapshot)->trace_count);
+    TEST_ASSERT_EQUAL(1, ta__snapshot_view(snapshot)->gone_trace_count);
+    TEST_ASSERT_EQUAL_UINT64(0, ta__snapshot_view(snapshot)->traces[0].size);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_overflow_leaf_gets_a_frame_that_says_so(void)
+{
+    uint32_t leaf = fake_leaf(&fake, 0, 0, 0, 0);
+    fake.leaves[leaf].flags = TA__LEAF_OVERFLOW;
+    fake_malloc(&fake, leaf, 2, 10);
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    struct ta_raw_frame frame;
+    TEST_ASSERT_EQUAL(1, ta_snapshot_trace_frames(snapshot, 0, &frame, 1));
+    TEST_ASSERT_EQUAL_STRING("<overflow>", frame.file);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_values_at_the_peak_stay_until_the_next_peak(void)
+{
+    fake_program(&fake, 3000, 100);
+    uint32_t count = fake.source.leaf_count;
+    uint64_t *peaks = calloc(count, sizeof *peaks);
+    for (uint32_t i = 1; i < count; i += 2)
+        peaks[i] = i * 10;
+    fake.source.leaf_peak_bytes = peaks;
+    fake.source.leaf_peak_count = count;
+    write_entry(1);
+    uint64_t before = written();
+    write_entry(2);
+    TEST_ASSERT_LESS_THAN_UINT64(1024, written() - before);
+    memset(peaks, 0, count * sizeof *peaks);
+    peaks[2] = 5;
+    write_entry(3);
+    for (long entry = 0; entry < 3; entry++) {
+        struct ta_snapshot *snapshot = load(entry);
+        const struct ta__view *view = ta__snapshot_view(snapshot);
+        TEST_ASSERT_EQUAL(count - 1, view->trace_count); /* leaf i is trace i - 1 */
+        TEST_ASSERT_EQUAL_UINT64(entry < 2 ? 10 : 0, view->traces[0].peak_bytes);
+        TEST_ASSERT_EQUAL_UINT64(entry < 2 ? 0 : 5, view->traces[1].peak_bytes);
+        TEST_ASSERT_EQUAL_UINT64(entry < 2 ? 30 : 0, view->traces[2].peak_bytes);
+        ta_snapshot_free(snapshot);
+    }
+    free(peaks);
+}
+
+static void test_writer_no_memory_at_any_moment_leaves_the_file_as_it_was(void)
+{
+    fake_program(&fake, 20000, 500);
+    write_entry(1);
+    uint64_t before = written();
+    fake_program(&fake, 40000, 500);
+    int failures = 0;
+    for (long nth = 1;; nth++) {
+        struct ta__facts facts = fake_facts(2);
+        ta__memory_inject_failure(nth, 1);
+        int result = ta__writer_entry(&writer, &fake.source, &facts);
+        ta__memory_inject_failure(0, 0);
+        if (result == 0)
+            break;
+        failures++;
+        TEST_ASSERT_EQUAL_STRING("cannot write the snapshot: Cannot allocate memory", ta__error_text());
+        TEST_ASSERT_EQUAL_UINT64(before, written());
+    }
+    TEST_ASSERT_GREATER_THAN(5, failures);
+    struct ta_snapshot *snapshot = load(1);
+    assert_same(ta__snapshot_view(snapshot));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_writer_errno_is_kept_on_success(void)
+{
+    fake_program(&fake, 1000, 50);
+    errno = 4242;
+    write_entry(1);
+    TEST_ASSERT_EQUAL(4242, errno);
+}
+
+/* ---- files that cannot be written ------------------------------------------------------------------------------- */
+
+static void begin_file(struct ta__writer *file, const char *path, int flags)
+{
+    struct ta__sink sink;
+    int descriptor = open(path, flags, 0600);
+    TEST_ASSERT_GREATER_OR_EQUAL(0, descriptor);
+    ta__sink_descriptor(&sink, descriptor);
+    TEST_ASSERT_EQUAL(0, ta__writer_open(file, &sink));
+}
+
+static void test_writer_file_size_limit_fails_without_a_signal_and_recovers(void)
+{
+    char path[] = "/tmp/ta_limit.XXXXXX";
+    close(mkstemp(path));
+    pid_t child = fork();
+    if (child == 0) {
+        struct ta__writer file;
+        struct ta__facts facts = fake_facts(1);
+        begin_file(&file, path, O_RDWR | O_TRUNC);
+        int good = ta__writer_entry(&file, &fake.source, &facts) == 0;
+        uint64_t before = file.chunks.sink.written;
+        struct rlimit limit = {before + 100, RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &limit); /* SIGXFSZ keeps its default action: it would end the process */
+        fake_program(&fake, 20000, 1000);
+        good &= ta__writer_entry(&file, &fake.source, &facts) != 0;
+        good &= strcmp(ta__error_text(), "cannot write the snapshot: File too large") == 0;
+        struct stat status;
+        good &= stat(path, &status) == 0 && (uint64_t)status.st_size == before;
+        limit.rlim_cur = RLIM_INFINITY;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        good &= ta__writer_entry(&file, &fake.source, &facts) == 0;
+        good &= ta__writer_seal(&file) == 0;
+        _exit(good ? 7 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    TEST_ASSERT_TRUE_MESSAGE(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the child died or saw something else");
+    struct ta_snapshot *snapshot = ta_snapshot_load(path);
+    TEST_ASSERT_NOT_NULL_MESSAGE(snapshot, ta__error_text());
+    TEST_ASSERT_EQUAL(20000, ta__snapshot_view(snapshot)->context_count);
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+    ta_snapshot_free(snapshot);
+    unlink(path);
+}
+
+static void test_writer_full_device_says_so(void)
+{
+    struct ta__writer file;
+    struct ta__sink sink;
+    ta__sink_descriptor(&sink, open("/dev/full", O_WRONLY));
+    TEST_ASSERT_EQUAL(-1, ta__writer_open(&file, &sink));
+    TEST_ASSERT_EQUAL_STRING("cannot begin the recording: No space left on device", ta__error_text());
+    close(sink.descriptor);
+}
+
+static void test_writer_broken_pipe_fails_without_a_signal(void)
+{
+    struct ta__writer file;
+    struct ta__sink sink;
+    int ends[2];
+    TEST_ASSERT_EQUAL(0, pipe(ends));
+    close(ends[0]);
+    ta__sink_descriptor(&sink, ends[1]);
+    TEST_ASSERT_EQUAL(-1, ta__writer_open(&file, &sink));
+    TEST_ASSERT_EQUAL_STRING("cannot begin the recording: Broken pipe", ta__error_text());
+    close(ends[1]);
+}
+
+int main(void)
+{
+    UNITY_BEGIN();
+    RUN_TEST(test_writer_every_field_comes_back);
+    RUN_TEST(test_writer_program_of_100000_contexts_comes_back);
+    RUN_TEST(test_writer_series_each_entry_shows_its_moment);
+    RUN_TEST(test_writer_unchanged_repeat_costs_less_than_1_kib);
+    RUN_TEST(test_writer_size_stays_within_3_bytes_per_context_and_4_per_changed_leaf);
+    RUN_TEST(test_writer_clear_begins_counters_anew_but_keeps_the_tables);
+    RUN_TEST(test_writer_other_tables_after_a_restart_are_written_in_full);
+    RUN_TEST(test_writer_module_unloaded_later_is_written_again);
+    RUN_TEST(test_writer_leaf_beyond_the_contexts_read_waits_for_the_next_entry);
+    RUN_TEST(test_writer_free_seen_before_its_malloc_is_no_negative_trace);
+    RUN_TEST(test_writer_overflow_leaf_gets_a_frame_that_says_so);
+    RUN_TEST(test_writer_values_at_the_peak_stay_until_the_next_peak);
+    RUN_TEST(test_writer_no_memory_at_any_moment_leaves_the_file_as_it_was);
+    RUN_TEST(test_writer_errno_is_kept_on_success);
+    RUN_TEST(test_writer_file_size_limit_fails_without_a_signal_and_recovers);
+    RUN_TEST(test_writer_full_device_says_so);
+    RUN_TEST(test_writer_broken_pipe_fails_without_a_signal);
+    return UNITY_END();
+}
