@@ -95,10 +95,9 @@ int ta__chunk_end(struct ta__chunks *chunks, enum ta__chunk_kind kind, uint16_t 
     uint8_t *header = chunks->stored.bytes;
     uint8_t *payload = header + TA__CHUNK_HEADER_LENGTH;
     size_t stored = length;
-    uint32_t check = 0;
     if (flags & TA__CHUNK_PLAIN) {
-        memcpy(payload, chunks->raw.bytes, length);
-        check = (uint32_t)ta__hash_bytes(payload, length);
+        if (length > 0)
+            memcpy(payload, chunks->raw.bytes, length);
     } else {
         stored = ta__compress(&chunks->coder, payload, room, chunks->raw.bytes, length);
         if (stored == 0)
@@ -111,7 +110,7 @@ int ta__chunk_end(struct ta__chunks *chunks, enum ta__chunk_kind kind, uint16_t 
     ta__put_u32(header + 12, (uint32_t)stored);
     ta__put_u32(header + 16, (uint32_t)length);
     ta__put_u32(header + 20, 0);
-    ta__put_u32(header + 24, check);
+    ta__put_u32(header + 24, (uint32_t)ta__hash_bytes(payload, stored));
     uint64_t hash = ta__hash_bytes(header, 28);
     ta__put_u32(header + 28, (uint32_t)hash);
     chunks->chunk_count++;

@@ -342,7 +342,8 @@ static int get_frames(struct ta__decoder *decoder, struct chunk *chunk)
             frame->line = decoder->last_line = (uint32_t)line;
         } else {
             uint64_t module = tag == TA__TAG_NO_MODULE ? 0 : tag - TA__TAG_FIRST_MODULE + 1;
-            CHECK_BELOW(module, (uint64_t)modules + 1, "frame", (uint64_t)have + i, "module");
+            if (module > modules)
+                return bad_reference(decoder, chunk, "frame", (uint64_t)have + i, "module", module - 1, modules);
             uint64_t *last = &TA__ROWS(uint64_t, decoder->module_last)[module];
             frame->kind = TA__FRAME_ADDRESS;
             frame->module = (uint32_t)module;
@@ -501,7 +502,8 @@ static int get_leaves(struct ta__decoder *decoder, struct chunk *chunk)
         uint64_t flags = ta__get_varint(&columns[4]);
         CHECK_BELOW(context, contexts, "leaf", id, "context");
         CHECK_BELOW(domain, domains, "leaf", id, "domain");
-        CHECK_BELOW(thread, (uint64_t)threads + 1, "leaf", id, "thread");
+        if (thread > threads)
+            return bad_reference(decoder, chunk, "leaf", id, "thread", thread - 1, threads);
         uint64_t total = depths[context] + beyond;
         if (total > TOTAL_MAX)
             return bad_row(decoder, chunk, "leaf", id, "has an impossible depth");
@@ -604,7 +606,8 @@ static int get_traces(struct ta__decoder *decoder, struct chunk *chunk)
         uint64_t flags = ta__get_varint(&columns[3]);
         uint64_t total = ta__get_varint(&columns[4]); /* plus one; 0 = unknown */
         CHECK_BELOW(context, contexts, "trace", id, "context");
-        CHECK_BELOW(thread, (uint64_t)threads + 1, "trace", id, "thread");
+        if (thread > threads)
+            return bad_reference(decoder, chunk, "trace", id, "thread", thread - 1, threads);
         if (domain > UINT32_MAX)
             return bad_row(decoder, chunk, "trace", id, "has a domain beyond 32 bits");
         if ((flags & ~TRACE_FLAGS_KNOWN) != 0)
@@ -747,12 +750,12 @@ const uint8_t *ta__decoder_payload(struct ta__decoder *decoder, const struct ta_
         bad(decoder, &chunk, "the section cannot be read");
         return NULL;
     }
-    if (header->flags & TA__CHUNK_PLAIN) {
-        if ((uint32_t)ta__hash_bytes(stored, header->stored) == header->check)
-            return stored;
+    if ((uint32_t)ta__hash_bytes(stored, header->stored) != header->check) {
         bad(decoder, &chunk, "the section has a wrong checksum");
         return NULL;
     }
+    if (header->flags & TA__CHUNK_PLAIN)
+        return stored;
     decoder->raw_total += header->raw;
     if (decoder->raw_total / RAW_TOTAL_FACTOR > decoder->budget.limit) {
         bad(decoder, &chunk, "the recording decompresses to more than 16 times the limit of ");

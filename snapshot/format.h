@@ -24,7 +24,7 @@
  *    12   4  length of the payload in the file
  *    16   4  length of the payload after decompression
  *    20   4  reserved, zero
- *    24   4  check of a plain payload; 0 for zstd, whose frame carries its own
+ *    24   4  check of the payload as it stands in the file: low half of ta__hash_bytes
  *    28   4  check: low half of ta__hash_bytes(bytes 0 … 27)
  * The payload is one zstd frame with content size and checksum, or plain bytes (flag PLAIN). */
 #ifndef TA_SNAPSHOT_FORMAT_H
