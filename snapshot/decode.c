@@ -325,8 +325,8 @@ static int get_frames(struct ta__decoder *decoder, struct chunk *chunk)
             return no_memory(decoder, chunk);
     if (ta__buffer_reserve(&tables->frames, rows * sizeof(struct ta__view_frame)) != 0)
         return no_memory(decoder, chunk);
-    struct ta__view_frame *frame = TA__ROWS(struct ta__view_frame, tables->frames) + have;
-    for (uint32_t i = 0; i < rows; i++, frame++) {
+    for (uint32_t i = 0; i < rows; i++) {
+        struct ta__view_frame *frame = TA__ROWS(struct ta__view_frame, tables->frames) + have + i;
         uint64_t tag = ta__get_varint(&columns[0]);
         memset(frame, 0, sizeof *frame);
         if (tag == TA__TAG_OVERFLOW) {

@@ -225,7 +225,8 @@ static int put_modules(struct ta__writer *writer, const struct ta__source *sourc
         if (!source->module(source, i, &module))
             module = (struct ta__source_module){.path = ""};
         uint32_t id_length = module.build_id == NULL ? 0 : module.build_id_length < 64 ? module.build_id_length : 64;
-        struct ta__view_module row = {0};
+        struct ta__view_module row;
+        memset(&row, 0, sizeof row); /* with its padding: rows are compared by hash */
         result = intern_string(writer, module.path, &row.path);
         row.flags = module.flags;
         row.load_base = module.load_base;
@@ -259,7 +260,8 @@ static int put_domains(struct ta__writer *writer, const struct ta__source *sourc
         struct ta__source_domain domain = {0};
         if (!source->domain(source, i, &domain))
             domain = (struct ta__source_domain){.number = i};
-        struct ta__view_domain row = {0};
+        struct ta__view_domain row;
+        memset(&row, 0, sizeof row); /* with its padding: rows are compared by hash */
         if (intern_string(writer, domain.name, &row.name) != 0)
             return -1;
         row.number = domain.number;
@@ -291,7 +293,8 @@ static int put_threads(struct ta__writer *writer, const struct ta__source *sourc
             thread = (struct ta__source_thread){0};
         char name[sizeof thread.name + 1] = "";
         memcpy(name, thread.name, sizeof thread.name);
-        struct ta__view_thread row = {0};
+        struct ta__view_thread row;
+        memset(&row, 0, sizeof row); /* with its padding: rows are compared by hash */
         if (intern_string(writer, name, &row.name) != 0)
             return -1;
         row.tid = thread.tid;
