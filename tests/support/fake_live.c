@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "tests/support/fake_live.h"
 
 struct ta__source *fake_live;
 
