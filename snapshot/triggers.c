@@ -460,8 +460,8 @@ static int copy_name(char *to, const char *from)
 
 static void stop_locked(void)
 {
+    stop_helper(); /* first: it would take the signal again */
     give_signal_back();
-    stop_helper();
     triggers.helper_missing = 0;
     ta__store_relaxed(&triggers.next_peak, (uint64_t)0);
     if (triggers.record != NULL)
@@ -515,8 +515,8 @@ void ta__triggers_exit(void)
     int saved_errno = errno;
     pthread_mutex_lock(&triggers.control);
     if (triggers.active) {
-        give_signal_back();
         stop_helper();
+        give_signal_back();
         if (triggers.options.at_exit)
             take("exit", 0);
         stop_locked();

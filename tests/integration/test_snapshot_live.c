@@ -1,0 +1,227 @@
+/* test_snapshot_live.c: snapshots of a program that really runs under the allocator, this one. */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unity.h>
+
+#include "base/error.h"
+#include "snapshot/read.h"
+#include "snapshot/take.h"
+#include "trace/trace.h"
+#include "tracealloc/snapshot.h"
+
+static char path[] = "/tmp/ta_live.XXXXXX";
+
+void setUp(void)
+{
+    TEST_ASSERT_EQUAL_MESSAGE(0, ta_start(64), ta_error_text());
+}
+
+void tearDown(void)
+{
+    ta_stop();
+}
+
+__attribute__((noinline)) static void *allocate_here(size_t size)
+{
+    void *volatile block = ta_malloc(size);
+    memset(block, 1, size);
+    return block;
+}
+
+/* Index of the trace whose size is `size`, -1 when there is none. */
+static long find_size(struct ta_snapshot *snapshot, uint64_t size, struct ta_trace *trace)
+{
+    long count = ta_snapshot_trace_count(snapshot);
+    for (long i = 0; i < count; i++) {
+        TEST_ASSERT_EQUAL(0, ta_snapshot_trace(snapshot, (size_t)i, trace));
+        if (trace->size == size)
+            return i;
+    }
+    return -1;
+}
+
+static void test_live_block_is_found_with_its_stack(void)
+{
+    enum { SIZE = 123457, BLOCKS = 3 };
+    void *blocks[BLOCKS];
+    int count = BLOCKS;
+    __asm__("" : "+r"(count)); /* not unrolled: one call site */
+    for (int i = 0; i < count; i++)
+        blocks[i] = allocate_here(SIZE);
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    TEST_ASSERT_NOT_NULL_MESSAGE(snapshot, ta_error_text());
+    void *addresses[64];
+    size_t depth = ta_get_object_traceback(blocks[0], addresses, 64, NULL);
+    for (int i = 0; i < BLOCKS; i++)
+        ta_free(blocks[i]);
+
+    struct ta_trace trace;
+    long index = find_size(snapshot, (uint64_t)SIZE * BLOCKS, &trace);
+    TEST_ASSERT_GREATER_OR_EQUAL_MESSAGE(0, index, "no such trace");
+    struct ta_raw_frame frames[64];
+    TEST_ASSERT_EQUAL(BLOCKS, trace.count);
+    TEST_ASSERT_EQUAL(depth, trace.nframe);
+    TEST_ASSERT_EQUAL(depth, ta_snapshot_trace_frames(snapshot, (size_t)index, frames, 64));
+    for (size_t i = 0; i < depth; i++)
+        TEST_ASSERT_EQUAL_HEX64((uint64_t)(uintptr_t)addresses[i], frames[i].address);
+    TEST_ASSERT_NOT_NULL(frames[0].file);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(frames[0].file, "test_snapshot_live"), frames[0].file);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_taking_and_writing_is_invisible_in_the_traces(void)
+{
+    ta_snapshot_free(ta_take_snapshot());
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file(path, "warm-up"));
+    struct ta_record *record = ta_record_open(path, 0);
+    TEST_ASSERT_EQUAL(0, ta_record_append(record, NULL));
+    uint32_t leaves = ta__leaf_count();
+    struct ta__source_counts before = {0}, after = {0}, one;
+    for (uint32_t i = 0; i < leaves; i++) {
+        ta__counters_fold(i, 1, &one);
+        before.allocated_blocks += one.allocated_blocks, before.freed_blocks += one.freed_blocks;
+    }
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    int failed = ta_snapshot_set_metadata(snapshot, "a", "b") != 0 || ta_snapshot_dump(snapshot, path) != 0;
+    ta_snapshot_free(snapshot);
+    failed |= ta__snapshot_to_file(path, "again") != 0;
+    failed |= ta_record_append(record, NULL) != 0;
+    for (uint32_t i = 0; i < ta__leaf_count(); i++) {
+        ta__counters_fold(i, 1, &one);
+        after.allocated_blocks += one.allocated_blocks, after.freed_blocks += one.freed_blocks;
+    }
+    ta_record_close(record);
+    TEST_ASSERT_EQUAL(leaves, ta__leaf_count());
+    TEST_ASSERT_EQUAL_UINT64(before.allocated_blocks, after.allocated_blocks);
+    TEST_ASSERT_EQUAL_UINT64(before.freed_blocks, after.freed_blocks);
+    TEST_ASSERT_FALSE(failed);
+}
+
+static atomic_int go_on;
+
+/* Two call sites that the compiler cannot make one: 2^depth stacks. */
+__attribute__((noinline)) static void *recurse(int depth, size_t size)
+{
+    void *volatile block;
+    if (depth == 0)
+        return allocate_here(size);
+    if (size >> depth & 1) {
+        block = recurse(depth - 1, size);
+        __asm__ volatile("nop");
+    } else {
+        block = recurse(depth - 1, size);
+        __asm__ volatile("nop; nop");
+    }
+    return block;
+}
+
+static void *allocate_all_the_time(void *argument)
+{
+    unsigned random = (unsigned)(uintptr_t)argument * 2654435761u + 1;
+    void *blocks[64] = {0};
+    while (atomic_load(&go_on)) {
+        random = random * 1664525 + 1013904223;
+        unsigned slot = (random >> 16) % 64;
+        ta_free(blocks[slot]);
+        blocks[slot] = recurse((int)((random >> 8) % 12), (random >> 12) % 2000);
+    }
+    for (int i = 0; i < 64; i++)
+        ta_free(blocks[i]);
+    return NULL;
+}
+
+static void test_snapshots_while_64_threads_allocate_are_sound(void)
+{
+    enum { THREADS = 64, SNAPSHOTS = 30 };
+    pthread_t threads[THREADS];
+    atomic_store(&go_on, 1);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        TEST_ASSERT_EQUAL(0, pthread_create(&threads[i], NULL, allocate_all_the_time, (void *)i));
+    struct ta_record *record = ta_record_open(path, 0);
+    int failed = record == NULL;
+    for (int i = 0; i < SNAPSHOTS && !failed; i++) {
+        failed = ta_record_append(record, NULL) != 0;
+        struct ta_snapshot *snapshot = ta_take_snapshot();
+        failed |= snapshot == NULL || ta__snapshot_view(snapshot) == NULL;
+        ta_snapshot_free(snapshot);
+    }
+    atomic_store(&go_on, 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    failed |= ta_record_append(record, "quiet") != 0;
+    size_t current = 0;
+    ta_get_traced_memory(&current, NULL);
+    TEST_ASSERT_EQUAL(0, ta_record_close(record));
+    TEST_ASSERT_FALSE_MESSAGE(failed, ta_error_text());
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+    struct ta_snapshot *last = ta_snapshot_load(path);
+    const struct ta__view *view = ta__snapshot_view(last);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < view->trace_count; i++)
+        sum += view->traces[i].size;
+    TEST_ASSERT_EQUAL_UINT64(view->current_bytes, sum); /* nothing moved any more */
+    TEST_ASSERT_GREATER_THAN(100, view->context_count);
+    ta_snapshot_free(last);
+}
+
+static void test_not_tracing_is_said(void)
+{
+    ta_stop();
+    TEST_ASSERT_NULL(ta_take_snapshot());
+    TEST_ASSERT_EQUAL_STRING("tracealloc must be tracing memory allocations to take a snapshot", ta_error_text());
+}
+
+static void test_snapshot_outlives_the_tracing(void)
+{
+    void *block = allocate_here(54321);
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    ta_free(block);
+    ta_stop();
+    struct ta_trace trace;
+    TEST_ASSERT_GREATER_OR_EQUAL(0, find_size(snapshot, 54321, &trace));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_clear_between_two_entries_shows_in_the_second_only(void)
+{
+    struct ta_record *record = ta_record_open(path, 0);
+    void *block = allocate_here(77777);
+    TEST_ASSERT_EQUAL(0, ta_record_append(record, NULL));
+    ta_clear_traces();
+    void *other = allocate_here(88888);
+    TEST_ASSERT_EQUAL(0, ta_record_append(record, NULL));
+    TEST_ASSERT_EQUAL(0, ta_record_close(record));
+    ta_free(block);
+    ta_free(other);
+    struct ta_trace trace;
+    char entry[64];
+    snprintf(entry, sizeof entry, "%s@0", path);
+    struct ta_snapshot *first = ta_snapshot_load(entry);
+    struct ta_snapshot *second = ta_snapshot_load(path);
+    TEST_ASSERT_GREATER_OR_EQUAL(0, find_size(first, 77777, &trace));
+    TEST_ASSERT_EQUAL(-1, find_size(second, 77777, &trace));
+    TEST_ASSERT_GREATER_OR_EQUAL(0, find_size(second, 88888, &trace));
+    ta_snapshot_free(first);
+    ta_snapshot_free(second);
+}
+
+int main(void)
+{
+    close(mkstemp(path));
+    ta_free(allocate_here(1)); /* sets the allocator up */
+    UNITY_BEGIN();
+    RUN_TEST(test_live_block_is_found_with_its_stack);
+    RUN_TEST(test_taking_and_writing_is_invisible_in_the_traces);
+    RUN_TEST(test_snapshots_while_64_threads_allocate_are_sound);
+    RUN_TEST(test_not_tracing_is_said);
+    RUN_TEST(test_snapshot_outlives_the_tracing);
+    RUN_TEST(test_clear_between_two_entries_shows_in_the_second_only);
+    int failures = UNITY_END();
+    unlink(path);
+    return failures;
+}
