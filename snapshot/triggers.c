@@ -20,7 +20,10 @@
 /* What is asked of the helper; bits in triggers.requests. */
 enum request { ASK_SIGNAL = 1, ASK_PEAK = 2, ASK_LIMIT = 4, ASK_STOP = 8 };
 
-enum { STACK_BYTES = 512 << 10, NAME_ROOM = 4096 };
+enum { NAME_ROOM = 4096 };
+/* The thread-local storage of all libraries lies on the stack as well, so a process may need a larger one. */
+#define STACK_LEAST ((size_t)512 << 10)
+#define STACK_MOST  ((size_t)32 << 20)
 
 static struct {
     struct ta__trigger_options options;
@@ -37,6 +40,7 @@ static struct {
     pthread_t helper;
     int helper_runs;
     void *stack;
+    size_t stack_bytes;
     struct ta_record *record;
     pthread_mutex_t work;    /* one snapshot at a time: helper, exit */
     pthread_mutex_t control; /* start, stop, poke */
@@ -370,27 +374,38 @@ static void *helper_main(void *unused)
     }
 }
 
+static int create_with_stack(size_t bytes)
+{
+    pthread_attr_t attributes;
+    void *stack = ta__memory_map(bytes);
+    if (stack == NULL)
+        return ENOMEM;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, bytes);
+    int error = pthread_create(&triggers.helper, &attributes, helper_main, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error != 0) {
+        ta__memory_unmap(stack, bytes);
+        return error;
+    }
+    triggers.stack = stack;
+    triggers.stack_bytes = bytes;
+    return 0;
+}
+
 /* Under `control`. */
 static int start_helper(void)
 {
     const struct ta__trigger_options *options = &triggers.options;
     if (options->signal_number == 0 && options->interval_ns == 0 && !options->at_peak && !options->at_limit)
         return 0;
-    pthread_attr_t attributes;
     sigset_t all, before;
-    if (triggers.stack == NULL)
-        triggers.stack = ta__memory_map(STACK_BYTES);
-    if (triggers.stack == NULL) {
-        errno = ENOMEM;
-        return -1;
-    }
-    pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, triggers.stack, STACK_BYTES);
+    int error = EINVAL;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&triggers.helper, &attributes, helper_main, NULL);
+    for (size_t bytes = STACK_LEAST; error == EINVAL && bytes <= STACK_MOST; bytes *= 4)
+        error = create_with_stack(bytes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     triggers.helper_runs = error == 0;
     errno = error;
     return error == 0 ? 0 : -1;
@@ -404,7 +419,7 @@ static void stop_helper(void)
     pthread_join(triggers.helper, NULL);
     triggers.helper_runs = 0;
     ta__store_relaxed(&triggers.requests, 0u);
-    ta__memory_unmap(triggers.stack, STACK_BYTES);
+    ta__memory_unmap(triggers.stack, triggers.stack_bytes);
     triggers.stack = NULL;
 }
 
