@@ -1,0 +1,127 @@
+/* filter.c: a snapshot with fewer traces.
+ *
+ * A list of filters becomes one condition: (no inclusive filter, or any of them hits) and no exclusive one hits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/condition.h"
+#include "analysis/support.h"
+#include "snapshot/object.h"
+
+/* min > max: never. Numbers that no line or domain can have are allowed and hit nothing. */
+static void limit_to(struct ta__condition *condition, int64_t number)
+{
+    if (condition == NULL)
+        return;
+    condition->min = number < 0 ? 1 : (uint64_t)number;
+    condition->max = number < 0 ? 0 : (uint64_t)number;
+}
+
+static struct ta__condition *domain_is(int64_t number)
+{
+    struct ta__condition *condition = ta__condition_number(TA__FIELD_DOMAIN, 0, 0);
+    limit_to(condition, number);
+    return condition;
+}
+
+static struct ta__condition *hit_of(const struct ta_filter *filter, size_t index)
+{
+    struct ta__condition *condition;
+    enum ta__field field = filter->type == TA_FILTER_FUNCTION ? TA__FIELD_FUNCTION
+                           : filter->type == TA_FILTER_MODULE ? TA__FIELD_MODULE
+                                                              : TA__FIELD_FILE;
+    switch (filter->type) {
+    case TA_FILTER_DOMAIN:
+        return domain_is(filter->domain);
+    case TA_FILTER_SIZE:
+        condition = ta__condition_number(TA__FIELD_SIZE, filter->min_size, filter->max_size);
+        break;
+    case TA_FILTER_FILENAME:
+    case TA_FILTER_FUNCTION:
+    case TA_FILTER_MODULE:
+        if (filter->pattern == NULL) {
+            ta__fail("filter %zu has no pattern", index);
+            return NULL;
+        }
+        condition = ta__condition_frame(
+            field, filter->pattern, filter->pattern_length != 0 ? filter->pattern_length : strlen(filter->pattern),
+            filter->all_frames);
+        if (filter->has_lineno)
+            limit_to(condition, filter->lineno);
+        break;
+    default:
+        ta__fail("filter %zu is of no known type", index);
+        return NULL;
+    }
+    return filter->has_domain ? ta__condition_join(TA__CONDITION_AND, condition, domain_is(filter->domain)) : condition;
+}
+
+/* Adds a filter to those of its direction; 0 or -1. */
+static int add_filter(struct ta__condition **either, const struct ta_filter *filter, size_t index)
+{
+    struct ta__condition *hit = hit_of(filter, index);
+    if (hit == NULL)
+        return -1;
+    *either = *either == NULL ? hit : ta__condition_join(TA__CONDITION_OR, hit, *either);
+    return *either == NULL ? -1 : 0;
+}
+
+static struct ta__condition *condition_of(const struct ta_filter *filters, size_t count)
+{
+    struct ta__condition *inclusive = NULL, *exclusive = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (add_filter(filters[i].inclusive ? &inclusive : &exclusive, &filters[i], i) != 0) {
+            ta__condition_free(inclusive);
+            ta__condition_free(exclusive);
+            return NULL;
+        }
+    if (inclusive == NULL)
+        inclusive = ta__condition_true();
+    return exclusive == NULL ? inclusive
+                             : ta__condition_join(TA__CONDITION_AND, inclusive, ta__condition_not(exclusive));
+}
+
+static struct ta_snapshot *keep(const struct ta_snapshot *snapshot, const struct ta__model *model,
+                                const struct ta__condition *condition)
+{
+    uint32_t count = 0, *kept = ta__new_array(model->view->trace_count, sizeof *kept);
+    if (kept == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < model->view->trace_count; i++)
+        if (ta__condition_holds(condition, model, &model->view->traces[i]))
+            kept[count++] = i;
+    struct ta_snapshot *filtered = ta__snapshot_subset(snapshot, kept, count);
+    free(kept);
+    return filtered;
+}
+
+static struct ta_snapshot *filter_by(const struct ta_snapshot *snapshot, struct ta__condition *condition)
+{
+    struct ta_snapshot *filtered = NULL;
+    const struct ta__model *model = condition == NULL ? NULL : ta__model_of(snapshot);
+    if (model != NULL && ta__condition_prepare(condition, model) == 0)
+        filtered = keep(snapshot, model, condition);
+    ta__condition_free(condition);
+    return filtered;
+}
+
+struct ta_snapshot *ta_snapshot_filter_traces(const struct ta_snapshot *snapshot, const struct ta_filter *filters,
+                                              size_t count)
+{
+    return filter_by(snapshot, condition_of(filters, count));
+}
+
+struct ta_snapshot *ta_snapshot_filter_expression(const struct ta_snapshot *snapshot, const char *expression)
+{
+    return filter_by(snapshot, ta__condition_parse(expression));
+}
+
+int ta_pattern_matches(const char *pattern, size_t pattern_length, const char *name, size_t name_length)
+{
+    struct ta__pattern compiled;
+    if (ta__pattern_compile(&compiled, pattern, ta__pattern_normalized_length(pattern, pattern_length)) != 0)
+        return -1;
+    int matches = ta__pattern_matches(&compiled, name, ta__pattern_normalized_length(name, name_length));
+    ta__pattern_free(&compiled);
+    return matches;
+}

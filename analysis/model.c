@@ -1,0 +1,401 @@
+/* model.c: see model.h. */
+#include "analysis/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/support.h"
+#include "base/hash.h"
+
+#define NONE UINT32_MAX
+
+/* Open addressing over ids that are stored elsewhere; lives only while the model is built. */
+struct index {
+    uint32_t *slots; /* id + 1, 0 = free */
+    size_t mask, used;
+};
+
+struct builder {
+    struct ta__model *model;
+    const struct ta__view *view;
+    const struct ta__model_symbols *symbols;
+    struct index name_index, location_index;
+    uint32_t *name_of_string; /* memo: the view's string → name */
+    uint32_t *name_of_symbol_string;
+};
+
+static int index_create(struct index *index, size_t expected)
+{
+    size_t slots = 64;
+    while (slots < expected * 2)
+        slots *= 2;
+    index->slots = ta__new_array(slots, sizeof *index->slots);
+    index->mask = slots - 1;
+    return index->slots == NULL ? -1 : 0;
+}
+
+static uint64_t hash_of_name(const struct ta__name *name)
+{
+    return ta__hash_bytes(name->text, name->length);
+}
+
+static uint64_t hash_of_location(const struct ta__location *location)
+{
+    return ta__hash_word((uint64_t)location->name << 32 | location->line);
+}
+
+/* Doubles the table when it is half full; `hash_of` hashes the item of an id. */
+static int index_make_room(struct index *index, const char *items, size_t item_size,
+                           uint64_t (*hash_of)(const void *item))
+{
+    if ((index->used + 1) * 2 <= index->mask + 1)
+        return 0;
+    struct index bigger = {0};
+    if (index_create(&bigger, index->mask + 1) != 0)
+        return -1;
+    for (size_t i = 0; i <= index->mask; i++) {
+        if (index->slots[i] == 0)
+            continue;
+        size_t at = hash_of(items + (index->slots[i] - 1) * item_size) & bigger.mask;
+        while (bigger.slots[at] != 0)
+            at = (at + 1) & bigger.mask;
+        bigger.slots[at] = index->slots[i];
+    }
+    bigger.used = index->used;
+    free(index->slots);
+    *index = bigger;
+    return 0;
+}
+
+static uint64_t hash_name_item(const void *item)
+{
+    return hash_of_name(item);
+}
+
+static uint64_t hash_location_item(const void *item)
+{
+    return hash_of_location(item);
+}
+
+static int intern_name(struct builder *builder, const char *text, size_t length, uint32_t *id)
+{
+    struct ta__model *model = builder->model;
+    struct index *index = &builder->name_index;
+    struct ta__name name = {text, length};
+    if (index_make_room(index, (const char *)model->names, sizeof *model->names, hash_name_item) != 0)
+        return -1;
+
+    size_t at = hash_of_name(&name) & index->mask;
+    for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
+        const struct ta__name *other = &model->names[index->slots[at] - 1];
+        if (other->length == length && memcmp(other->text, text, length) == 0) {
+            *id = index->slots[at] - 1;
+            return 0;
+        }
+    }
+    if (ta__grow(&model->names, &model->name_capacity, model->name_count + 1, sizeof *model->names) != 0)
+        return -1;
+    *id = (uint32_t)model->name_count++;
+    model->names[*id] = name;
+    index->slots[at] = *id + 1;
+    index->used++;
+    return 0;
+}
+
+static int intern_location(struct builder *builder, uint32_t name, uint32_t line, uint32_t *id)
+{
+    struct ta__model *model = builder->model;
+    struct index *index = &builder->location_index;
+    struct ta__location location = {name, line};
+    if (index_make_room(index, (const char *)model->locations, sizeof *model->locations, hash_location_item) != 0)
+        return -1;
+
+    size_t at = hash_of_location(&location) & index->mask;
+    for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
+        const struct ta__location *other = &model->locations[index->slots[at] - 1];
+        if (other->name == name && other->line == line) {
+            *id = index->slots[at] - 1;
+            return 0;
+        }
+    }
+    if (ta__grow(&model->locations, &model->location_capacity, model->location_count + 1, sizeof *model->locations) !=
+        0)
+        return -1;
+    *id = (uint32_t)model->location_count++;
+    model->locations[*id] = location;
+    index->slots[at] = *id + 1;
+    index->used++;
+    return 0;
+}
+
+static int name_of(struct builder *builder, uint32_t *memo, const struct ta__view_string *strings, uint32_t string,
+                   uint32_t *id)
+{
+    if (memo[string] == NONE &&
+        intern_name(builder, strings[string].text, strings[string].length, &memo[string]) != 0)
+        return -1;
+    *id = memo[string];
+    return 0;
+}
+
+static int string_name(struct builder *builder, uint32_t string, uint32_t *id)
+{
+    return name_of(builder, builder->name_of_string, builder->view->strings, string, id);
+}
+
+static int symbol_name(struct builder *builder, uint32_t string, uint32_t *id)
+{
+    return name_of(builder, builder->name_of_symbol_string, builder->symbols->strings, string, id);
+}
+
+/* A text that the model owns, as a name. */
+static int intern_label(struct builder *builder, struct ta__text *text, uint32_t *id)
+{
+    struct ta__model *model = builder->model;
+    if (text->failed ||
+        ta__grow(&model->labels, &model->label_capacity, model->label_count + 1, sizeof *model->labels) != 0) {
+        ta__text_free(text);
+        return -1;
+    }
+    model->labels[model->label_count++] = text->bytes;
+    int status = intern_name(builder, text->bytes, text->length, id);
+    *text = (struct ta__text){0};
+    return status;
+}
+
+static int add_logical(struct builder *builder, struct ta__logical logical, uint32_t file, uint32_t line)
+{
+    struct ta__model *model = builder->model;
+    if (intern_location(builder, file, line, &logical.location) != 0 ||
+        ta__grow(&model->logicals, &model->logical_capacity, model->logical_count + 1, sizeof *model->logicals) != 0)
+        return -1;
+    model->logicals[model->logical_count++] = logical;
+    return 0;
+}
+
+static int add_symbols(struct builder *builder, const struct ta__view_symbol_range *range, uint32_t module,
+                       uint64_t address)
+{
+    for (uint32_t i = 0; i < range->count; i++) {
+        const struct ta__view_symbol *symbol = &builder->symbols->symbols[range->first + i];
+        struct ta__logical logical = {.module = module, .offset = symbol->offset, .address = address};
+        uint32_t file;
+        if (symbol_name(builder, symbol->file, &file) != 0 ||
+            symbol_name(builder, symbol->function, &logical.function) != 0 ||
+            symbol_name(builder, symbol->raw_name, &logical.raw_name) != 0)
+            return -1;
+        logical.flags = (symbol->flags & TA__SYMBOL_INLINED ? TA_FRAME_INLINED : 0u) |
+                        (symbol->flags & TA__SYMBOL_NO_LINES ? TA_FRAME_NO_LINES : 0u);
+        if (add_logical(builder, logical, file, symbol->line) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_address(struct builder *builder, uint32_t index)
+{
+    const struct ta__view_frame *frame = &builder->view->frames[index];
+    uint32_t module = 0;
+    if (frame->module != 0 && string_name(builder, builder->view->modules[frame->module - 1].path, &module) != 0)
+        return -1;
+    if (builder->symbols->ranges != NULL && builder->symbols->ranges[index].count > 0)
+        return add_symbols(builder, &builder->symbols->ranges[index], module, frame->address);
+
+    struct ta__logical logical = {.module = module, .address = frame->address, .flags = TA_FRAME_NO_LINES};
+    return add_logical(builder, logical, module != 0 ? module : builder->model->unknown_name, 0);
+}
+
+static int add_frames(struct builder *builder)
+{
+    struct ta__model *model = builder->model;
+    const struct ta__view *view = builder->view;
+    uint32_t overflow;
+    if (add_logical(builder, (struct ta__logical){.flags = TA_FRAME_NO_LINES}, model->unknown_name, 0) != 0 ||
+        intern_name(builder, "<overflow>", strlen("<overflow>"), &overflow) != 0)
+        return -1;
+
+    for (uint32_t i = 0; i < view->frame_count; i++) {
+        const struct ta__view_frame *frame = &view->frames[i];
+        uint32_t file;
+        int status;
+        model->frames[i].first = (uint32_t)model->logical_count;
+        if (frame->kind == TA__FRAME_ADDRESS)
+            status = add_address(builder, i);
+        else if (frame->kind == TA__FRAME_SOURCE)
+            status = string_name(builder, frame->file, &file) != 0
+                         ? -1
+                         : add_logical(builder, (struct ta__logical){0}, file, frame->line);
+        else
+            status = add_logical(builder, (struct ta__logical){.flags = TA_FRAME_NO_LINES}, overflow, 0);
+        if (status != 0)
+            return -1;
+        model->frames[i].count = (uint32_t)model->logical_count - model->frames[i].first;
+    }
+    return 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static const char *name_of_domain(const struct ta__view *view, uint32_t number)
+{
+    for (uint32_t i = 0; i < view->domain_count; i++)
+        if (view->domains[i].number == number)
+            return view->strings[view->domains[i].name].text;
+    return "";
+}
+
+static int add_domains(struct builder *builder)
+{
+    struct ta__model *model = builder->model;
+    const struct ta__view *view = builder->view;
+    size_t capacity = 0;
+    for (uint32_t i = 0; i < view->trace_count; i++) {
+        uint32_t number = view->traces[i].domain;
+        if (i > 0 && number == view->traces[i - 1].domain)
+            continue;
+        if (ta__grow(&model->domain_numbers, &capacity, model->domain_count + 1, sizeof *model->domain_numbers) != 0)
+            return -1;
+        model->domain_numbers[model->domain_count++] = number;
+    }
+    if (ta__sort(model->domain_numbers, model->domain_count, sizeof *model->domain_numbers, compare_numbers) != 0)
+        return -1;
+    size_t distinct = 0;
+    for (size_t i = 0; i < model->domain_count; i++)
+        if (i == 0 || model->domain_numbers[i] != model->domain_numbers[distinct - 1])
+            model->domain_numbers[distinct++] = model->domain_numbers[i];
+    model->domain_count = distinct;
+
+    model->domain_names = ta__new_array(distinct, sizeof *model->domain_names);
+    if (model->domain_names == NULL)
+        return -1;
+    for (size_t i = 0; i < distinct; i++) {
+        struct ta__text text = {0};
+        const char *name = name_of_domain(view, model->domain_numbers[i]);
+        ta__text_add_format(&text, "domain %u", model->domain_numbers[i]);
+        if (*name != '\0') {
+            ta__text_add_string(&text, " ");
+            ta__text_add_string(&text, name);
+        }
+        if (intern_label(builder, &text, &model->domain_names[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_threads(struct builder *builder)
+{
+    struct ta__model *model = builder->model;
+    const struct ta__view *view = builder->view;
+    model->thread_names = ta__new_array((size_t)view->thread_count + 1, sizeof *model->thread_names);
+    if (model->thread_names == NULL)
+        return -1;
+    model->thread_names[0] = model->unknown_name;
+    for (uint32_t i = 0; i < view->thread_count; i++) {
+        struct ta__text text = {0};
+        const struct ta__view_string *name = &view->strings[view->threads[i].name];
+        ta__text_add_format(&text, "thread %u", view->threads[i].tid);
+        if (name->length > 0) {
+            ta__text_add_string(&text, " ");
+            ta__text_add(&text, name->text, name->length);
+        }
+        if (intern_label(builder, &text, &model->thread_names[i + 1]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static uint32_t *new_memo(uint32_t count)
+{
+    uint32_t *memo = ta__new_array(count, sizeof *memo);
+    if (memo != NULL)
+        memset(memo, 0xFF, (size_t)count * sizeof *memo);
+    return memo;
+}
+
+static int build(struct builder *builder)
+{
+    struct ta__model *model = builder->model;
+    uint32_t empty;
+    builder->name_of_string = new_memo(builder->view->string_count);
+    builder->name_of_symbol_string = new_memo(builder->symbols->string_count);
+    model->frames = ta__new_array(builder->view->frame_count, sizeof *model->frames);
+    if (model->frames == NULL || builder->name_of_string == NULL || builder->name_of_symbol_string == NULL ||
+        index_create(&builder->name_index, builder->view->string_count) != 0 ||
+        index_create(&builder->location_index, builder->view->frame_count) != 0 ||
+        intern_name(builder, "", 0, &empty) != 0 ||
+        intern_name(builder, "<unknown>", strlen("<unknown>"), &model->unknown_name) != 0)
+        return -1;
+    if (add_frames(builder) != 0 || add_domains(builder) != 0)
+        return -1;
+    return add_threads(builder);
+}
+
+struct ta__model *ta__model_build(const struct ta__view *view, const struct ta__model_symbols *symbols)
+{
+    struct ta__model *model = ta__new_array(1, sizeof *model);
+    if (model == NULL)
+        return NULL;
+    model->view = view;
+    struct builder builder = {.model = model, .view = view, .symbols = symbols};
+    int status = build(&builder);
+    free(builder.name_of_string);
+    free(builder.name_of_symbol_string);
+    free(builder.name_index.slots);
+    free(builder.location_index.slots);
+    if (status != 0) {
+        ta__model_free(model);
+        return NULL;
+    }
+    return model;
+}
+
+void ta__model_free(struct ta__model *model)
+{
+    if (model == NULL)
+        return;
+    for (size_t i = 0; i < model->label_count; i++)
+        free(model->labels[i]);
+    free(model->labels);
+    free(model->names);
+    free(model->locations);
+    free(model->logicals);
+    free(model->frames);
+    free(model->domain_numbers);
+    free(model->domain_names);
+    free(model->thread_names);
+    free(model);
+}
+
+size_t ta__model_domain(const struct ta__model *model, uint32_t number)
+{
+    size_t low = 0, high = model->domain_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (model->domain_numbers[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void ta__model_frame(const struct ta__model *model, uint32_t index, struct ta_frame *frame)
+{
+    const struct ta__logical *logical = &model->logicals[index];
+    const struct ta__location *location = &model->locations[logical->location];
+    *frame = (struct ta_frame){
+        .filename = model->names[location->name].text,
+        .filename_length = model->names[location->name].length,
+        .lineno = location->line,
+        .flags = logical->flags,
+        .function = model->names[logical->function].text,
+        .raw_name = model->names[logical->raw_name].text,
+        .module = model->names[logical->module].text,
+        .offset = logical->offset,
+        .address = logical->address,
+    };
+}
