@@ -113,8 +113,8 @@ static int name_matches(const struct ta__condition *condition, const struct ta__
 {
     if (memo[name] == NOT_ASKED) {
         const struct ta__name *text = &model->names[name];
-        size_t length = condition->field == TA__FIELD_FILE ? ta__pattern_normalized_length(text->text, text->length)
-                                                           : text->length;
+        size_t length =
+            condition->field == TA__FIELD_FILE ? ta__pattern_normalized_length(text->text, text->length) : text->length;
         memo[name] = ta__pattern_matches(&condition->pattern, text->text, length) ? YES : NO;
     }
     return memo[name] == YES;

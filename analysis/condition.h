@@ -37,7 +37,7 @@ enum ta__field {
 struct ta__condition {
     enum ta__condition_kind kind;
     enum ta__field field;
-    int any_frame; /* FRAME: any stored frame, not only the most recent one */
+    int any_frame;     /* FRAME: any stored frame, not only the most recent one */
     uint64_t min, max; /* NUMBER: of the field; FRAME: of the line */
     struct ta__pattern pattern;
     struct ta__condition *left, *right;

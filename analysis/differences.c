@@ -90,9 +90,9 @@ struct ta_differences *ta_snapshot_compare_to(const struct ta_snapshot *snapshot
         free(differences);
         return NULL;
     }
-    int status = ta__groups_build(&differences->new_groups, models[0], &ranking, 0, cumulative);
+    int status = ta__groups_build(&differences->new_groups, models[0], &ranking, 0, cumulative, TA__TRACES_LIVE);
     if (status == 0)
-        status = ta__groups_build(&differences->old_groups, models[1], &ranking, 1, cumulative);
+        status = ta__groups_build(&differences->old_groups, models[1], &ranking, 1, cumulative, TA__TRACES_LIVE);
     ta__ranking_free(&ranking);
     if (status != 0 || join(differences) != 0) {
         ta_differences_free(differences);

@@ -54,8 +54,7 @@ static struct json_object *text_of(struct ta__text *text)
     return object;
 }
 
-int ta_statistics_export_json(const struct ta_statistics *statistics, size_t limit, ta_write_function write,
-                              void *user)
+int ta_statistics_export_json(const struct ta_statistics *statistics, size_t limit, ta_write_function write, void *user)
 {
     struct ta__output output = {.write = write, .user = user};
     int status = 0;

@@ -13,9 +13,9 @@
  *     trace     = MARK domain size frames total_nframe TUPLE
  *     frames    = MARK frame … TUPLE, most recent first      frame = "name" line TUPLE2
  *
- * Names, frames, stacks and traces that occur again are fetched from the memo, so the file and the memory of the process
- * that loads it stay in proportion to distinct stacks. Integers are written as they come: the names of classes are the
- * only thing here that depends on Python's version (3.9 to 3.13 load these files). */
+ * Names, frames, stacks and traces that occur again are fetched from the memo, so the file and the memory of the
+ * process that loads it stay in proportion to distinct stacks. Integers are written as they come: the names of classes
+ * are the only thing here that depends on Python's version (3.9 to 3.13 load these files). */
 #include <stdlib.h>
 #include <string.h>
 

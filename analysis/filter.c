@@ -6,7 +6,7 @@
 
 #include "analysis/condition.h"
 #include "analysis/support.h"
-#include "snapshot/object.h"
+#include "snapshot/read.h"
 
 /* min > max: never. Numbers that no line or domain can have are allowed and hit nothing. */
 static void limit_to(struct ta__condition *condition, int64_t number)
@@ -43,9 +43,9 @@ static struct ta__condition *hit_of(const struct ta_filter *filter, size_t index
             ta__fail("filter %zu has no pattern", index);
             return NULL;
         }
-        condition = ta__condition_frame(
-            field, filter->pattern, filter->pattern_length != 0 ? filter->pattern_length : strlen(filter->pattern),
-            filter->all_frames);
+        condition = ta__condition_frame(field, filter->pattern,
+                                        filter->pattern_length != 0 ? filter->pattern_length : strlen(filter->pattern),
+                                        filter->all_frames);
         if (filter->has_lineno)
             limit_to(condition, filter->lineno);
         break;
@@ -81,16 +81,28 @@ static struct ta__condition *condition_of(const struct ta_filter *filters, size_
                              : ta__condition_join(TA__CONDITION_AND, inclusive, ta__condition_not(exclusive));
 }
 
+/* The view of the original with other traces: copied by whoever makes a snapshot of it. */
 static struct ta_snapshot *keep(const struct ta_snapshot *snapshot, const struct ta__model *model,
                                 const struct ta__condition *condition)
 {
-    uint32_t count = 0, *kept = ta__new_array(model->view->trace_count, sizeof *kept);
+    struct ta__view view = *model->view;
+    size_t live = view.trace_count, total = live + view.gone_trace_count;
+    struct ta__view_trace *kept = ta__new_array(total, sizeof *kept);
     if (kept == NULL)
         return NULL;
-    for (uint32_t i = 0; i < model->view->trace_count; i++)
-        if (ta__condition_holds(condition, model, &model->view->traces[i]))
-            kept[count++] = i;
-    struct ta_snapshot *filtered = ta__snapshot_subset(snapshot, kept, count);
+    view.traces = kept;
+    view.trace_count = view.gone_trace_count = 0;
+    for (size_t i = 0; i < total; i++) {
+        const struct ta__view_trace *trace = &model->view->traces[i];
+        if (!ta__condition_holds(condition, model, trace))
+            continue;
+        kept[view.trace_count + view.gone_trace_count] = *trace;
+        if (i < live)
+            view.trace_count++;
+        else
+            view.gone_trace_count++;
+    }
+    struct ta_snapshot *filtered = ta__snapshot_from_view(&view, snapshot);
     free(kept);
     return filtered;
 }

@@ -11,7 +11,7 @@
 #include "analysis/condition.h"
 #include "analysis/support.h"
 
-#define NESTING_MAX   200
+#define NESTING_MAX    200
 #define CONDITIONS_MAX 10000 /* a tree this deep is still searched safely */
 
 struct parser {
@@ -106,7 +106,8 @@ static char *take_value(struct parser *parser, size_t *length)
     return value;
 }
 
-/* Digits and, for sizes, a unit: K, M, G, T with or without "iB". Moves *at behind it; 0, or -1 when it is no number. */
+/* Digits and, for sizes, a unit: K, M, G, T with or without "iB". Moves *at behind it; 0, or -1 when it is no number.
+ */
 static int take_number(const char **at, int with_unit, uint64_t *number)
 {
     static const char units[] = "BKMGT";
@@ -155,8 +156,8 @@ static enum operator take_operator(struct parser *parser)
         const char *text;
         enum operator operator;
     } operators[] = {
-        {"!=", IS_NOT}, {"<=", LESS_OR_EQUAL}, {">=", GREATER_OR_EQUAL}, {"<", LESS}, {">", GREATER},
-        {":", IS},      {"=", IS},
+        {"!=", IS_NOT}, {"<=", LESS_OR_EQUAL}, {">=", GREATER_OR_EQUAL}, {"<", LESS}, {">", GREATER}, {":", IS},
+        {"=", IS},
     };
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         if (strncmp(parser->at, operators[i].text, strlen(operators[i].text)) == 0) {
@@ -197,8 +198,7 @@ static struct ta__condition *make_place(const struct parser *parser, const char 
     uint64_t min, max;
     if (colon == NULL || strlen(value) != length || take_range(colon + 1, 0, &min, &max) != 0)
         return error_at(parser, where, "\"at\" wants FILE:LINE");
-    struct ta__condition *condition =
-        ta__condition_frame(TA__FIELD_FILE, value, (size_t)(colon - value), any_frame);
+    struct ta__condition *condition = ta__condition_frame(TA__FIELD_FILE, value, (size_t)(colon - value), any_frame);
     if (condition != NULL) {
         condition->min = min;
         condition->max = max;
@@ -207,22 +207,22 @@ static struct ta__condition *make_place(const struct parser *parser, const char 
 }
 
 static struct ta__condition *make_number(const struct parser *parser, const char *where, size_t field,
-                                         enum operator operator, const char *value, int any_frame)
+                                         enum operator operator, const char * value, int any_frame)
 {
     uint64_t min = 0, max = 0;
     if (take_range(value, fields[field].has_unit, &min, &max) != 0)
         return error_at(parser, where,
                         fields[field].has_unit ? "expected a size such as 4096, 64K or 1MiB" : "expected a number");
-    if (operator != IS && operator != IS_NOT && min != max)
+    if (operator!= IS && operator!= IS_NOT && min != max)
         return error_at(parser, where, "a range goes with \":\" only");
-    if ((operator == LESS && min == 0) || (operator == GREATER && min == UINT64_MAX)) {
+    if ((operator== LESS && min == 0) || (operator== GREATER && min == UINT64_MAX)) {
         min = 1; /* the empty range: nothing is below 0 */
         max = 0;
-    } else if (operator == LESS || operator == LESS_OR_EQUAL) {
-        max = operator == LESS ? min - 1 : min;
+    } else if (operator== LESS || operator== LESS_OR_EQUAL) {
+        max = operator== LESS ? min - 1 : min;
         min = 0;
-    } else if (operator == GREATER || operator == GREATER_OR_EQUAL) {
-        min = operator == GREATER ? min + 1 : min;
+    } else if (operator== GREATER || operator== GREATER_OR_EQUAL) {
+        min = operator== GREATER ? min + 1 : min;
         max = UINT64_MAX;
     }
     if (fields[field].field != TA__FIELD_LINE)
@@ -256,10 +256,10 @@ static struct ta__condition *parse_predicate(struct parser *parser)
 
     parser->at += length;
     const char *operator_at = parser->at;
-    enum operator operator = take_operator(parser);
-    if (operator == NO_OPERATOR)
+    enum operator operator= take_operator(parser);
+    if (operator== NO_OPERATOR)
         return error_at(parser, operator_at, "expected one of : = != < <= > >= after the field");
-    if (fields[field].is_text && operator != IS && operator != IS_NOT)
+    if (fields[field].is_text && operator!= IS && operator!= IS_NOT)
         return error_at(parser, operator_at, "names are compared with : = or !=");
 
     const char *value_at = parser->at;
@@ -272,12 +272,12 @@ static struct ta__condition *parse_predicate(struct parser *parser)
         condition = make_place(parser, value_at, value, value_length, any_frame);
     else if (fields[field].is_text)
         condition = ta__condition_frame(fields[field].field, value, value_length, any_frame);
-    else if (fields[field].field == TA__FIELD_DOMAIN && !(*value >= '0' && *value <= '9') && operator <= IS_NOT)
+    else if (fields[field].field == TA__FIELD_DOMAIN && !(*value >= '0' && *value <= '9') && operator<= IS_NOT)
         condition = ta__condition_domain_name(value, value_length);
     else
         condition = make_number(parser, value_at, field, operator, value, any_frame);
     free(value);
-    return operator == IS_NOT ? ta__condition_not(condition) : condition;
+    return operator== IS_NOT ? ta__condition_not(condition) : condition;
 }
 
 /* ---- the grammar ---- */

@@ -83,7 +83,7 @@ static struct ta__group *group_of(struct ta__groups *groups, uint32_t rank, uint
 static int add_traces(struct ta__groups *groups, const uint32_t *ranks)
 {
     const struct ta__model *model = groups->model;
-    for (uint32_t i = 0; i < model->view->trace_count; i++) {
+    for (uint32_t i = 0; i < groups->trace_count; i++) {
         const struct ta__view_trace *trace = &model->view->traces[i];
         uint32_t number = number_of_trace(model, groups->key, trace);
         struct ta__group *group = group_of(groups, ranks[number], number);
@@ -116,7 +116,7 @@ static int add_cumulative(struct ta__groups *groups, const uint32_t *ranks, enum
     const struct ta__model *model = groups->model;
     const struct ta__view *view = model->view;
     memset(sums, 0, (size_t)view->context_count * sizeof *sums);
-    for (uint32_t i = 0; i < view->trace_count; i++) {
+    for (uint32_t i = 0; i < groups->trace_count; i++) {
         uint32_t context = view->traces[i].context;
         uint64_t amount = value_of(&view->traces[i], value);
         if (context == 0 && add_to_frames(groups, ranks, ta__model_range(model, 0), value, amount) != 0)
@@ -138,6 +138,14 @@ static int add_cumulative(struct ta__groups *groups, const uint32_t *ranks, enum
     return 0;
 }
 
+static int is_used(const struct ta__groups *groups, enum ta__value value)
+{
+    for (uint32_t i = 0; i < groups->trace_count; i++)
+        if (value_of(&groups->model->view->traces[i], value) != 0)
+            return 1;
+    return 0;
+}
+
 static int add_all_cumulative(struct ta__groups *groups, const uint32_t *ranks)
 {
     uint32_t contexts = groups->model->view->context_count;
@@ -145,21 +153,24 @@ static int add_all_cumulative(struct ta__groups *groups, const uint32_t *ranks)
     unsigned char *reached = ta__new_array(contexts, 1);
     int status = sums == NULL || reached == NULL ? -1 : 0;
     for (int value = 0; status == 0 && value < TA__VALUES; value++)
-        status = add_cumulative(groups, ranks, (enum ta__value)value, sums, reached);
+        if (value == TA__VALUE_SIZE || is_used(groups, (enum ta__value)value)) /* the size pass makes the groups */
+            status = add_cumulative(groups, ranks, (enum ta__value)value, sums, reached);
     free(sums);
     free(reached);
     return status;
 }
 
 int ta__groups_build(struct ta__groups *groups, const struct ta__model *model, const struct ta__ranking *ranking,
-                     size_t which, int cumulative)
+                     size_t which, int cumulative, enum ta__traces traces)
 {
-    *groups = (struct ta__groups){.model = model, .key = ranking->key};
+    *groups = (struct ta__groups){.model = model, .key = ranking->key, .trace_count = model->view->trace_count};
+    if (traces == TA__TRACES_ALL)
+        groups->trace_count += model->view->gone_trace_count;
     groups->by_rank = ta__new_array(ranking->count, sizeof *groups->by_rank);
     int status = groups->by_rank == NULL ? -1 : 0;
     if (status == 0)
-        status = cumulative ? add_all_cumulative(groups, ranking->ranks[which])
-                            : add_traces(groups, ranking->ranks[which]);
+        status =
+            cumulative ? add_all_cumulative(groups, ranking->ranks[which]) : add_traces(groups, ranking->ranks[which]);
     if (status != 0)
         ta__groups_free(groups);
     return status;

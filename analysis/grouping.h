@@ -20,8 +20,12 @@ struct ta__group {
     uint32_t number; /* of the key in its model */
 };
 
+/* Which traces count: those with live blocks, or also those of which only the history is left. */
+enum ta__traces { TA__TRACES_LIVE, TA__TRACES_ALL };
+
 struct ta__groups {
     const struct ta__model *model;
+    uint32_t trace_count; /* the first ones of the view */
     enum ta__key key;
     struct ta__group *items;
     size_t count, capacity;
@@ -33,7 +37,7 @@ int ta__key_parse(const char *key_type, int cumulative, enum ta__key *key);
 
 /* `which` = the model's place in the ranking. */
 int ta__groups_build(struct ta__groups *groups, const struct ta__model *model, const struct ta__ranking *ranking,
-                     size_t which, int cumulative);
+                     size_t which, int cumulative, enum ta__traces traces);
 void ta__groups_free(struct ta__groups *groups);
 
 struct ta_traceback ta__group_traceback(const struct ta__groups *groups, const struct ta__group *group);

@@ -136,8 +136,7 @@ static int get_limit(const struct import *import, struct json_object *document, 
     for (size_t i = 0; i < import->trace_count; i++)
         if (import->traces[i].nframe > *limit)
             *limit = import->traces[i].nframe;
-    if (!json_object_object_get_ex(document, "traceback_limit", &value) ||
-        get_unsigned(value, INT32_MAX, limit) == 0)
+    if (!json_object_object_get_ex(document, "traceback_limit", &value) || get_unsigned(value, INT32_MAX, limit) == 0)
         return 0;
     return ta__fail("traceback_limit: expected an integer from 0 to 2147483647");
 }

@@ -1,9 +1,9 @@
 /* json.h: json-c, with names that are bytes.
  *
- * JSON text is Unicode, our names are not always. Lone surrogates U+DC80 … U+DCFF stand for the bytes 0x80 … 0xFF; json-c
- * (like most libraries) replaces or refuses them. So text on its way in is rewritten first: every byte of a string that
- * is not ASCII becomes an escape of its own, \u0080 … \u00FF, and ta__json_bytes undoes that. Text on its way out is
- * completed behind json-c, which passes bytes through. */
+ * JSON text is Unicode, our names are not always. Lone surrogates U+DC80 … U+DCFF stand for the bytes 0x80 … 0xFF;
+ * json-c (like most libraries) replaces or refuses them. So text on its way in is rewritten first: every byte of a
+ * string that is not ASCII becomes an escape of its own, \u0080 … \u00FF, and ta__json_bytes undoes that. Text on its
+ * way out is completed behind json-c, which passes bytes through. */
 #ifndef TA_ANALYSIS_JSON_H
 #define TA_ANALYSIS_JSON_H
 

@@ -131,8 +131,7 @@ static int intern_location(struct builder *builder, uint32_t name, uint32_t line
 static int name_of(struct builder *builder, uint32_t *memo, const struct ta__view_string *strings, uint32_t string,
                    uint32_t *id)
 {
-    if (memo[string] == NONE &&
-        intern_name(builder, strings[string].text, strings[string].length, &memo[string]) != 0)
+    if (memo[string] == NONE && intern_name(builder, strings[string].text, strings[string].length, &memo[string]) != 0)
         return -1;
     *id = memo[string];
     return 0;
@@ -252,8 +251,8 @@ static int add_domains(struct builder *builder)
 {
     struct ta__model *model = builder->model;
     const struct ta__view *view = builder->view;
-    size_t capacity = 0;
-    for (uint32_t i = 0; i < view->trace_count; i++) {
+    size_t capacity = 0, traces = (size_t)view->trace_count + view->gone_trace_count;
+    for (size_t i = 0; i < traces; i++) {
         uint32_t number = view->traces[i].domain;
         if (i > 0 && number == view->traces[i - 1].domain)
             continue;

@@ -48,9 +48,9 @@ struct ta__model {
     const struct ta__view *view;
     struct ta__name *names; /* 0 = "", others distinct */
     struct ta__location *locations;
-    struct ta__logical *logicals; /* 0 = <unknown>:0, for a trace without frames */
+    struct ta__logical *logicals;     /* 0 = <unknown>:0, for a trace without frames */
     struct ta__logical_range *frames; /* one per frame of the view */
-    uint32_t unknown_name;        /* "<unknown>" */
+    uint32_t unknown_name;            /* "<unknown>" */
     size_t name_count, name_capacity, location_count, location_capacity, logical_count, logical_capacity;
 
     uint32_t *domain_numbers; /* of all traces, ascending, distinct */
@@ -93,8 +93,8 @@ static inline const struct ta__logical *ta__model_innermost(const struct ta__mod
 
 void ta__model_frame(const struct ta__model *model, uint32_t logical, struct ta_frame *frame);
 
-/* What a trace is for formats that know single blocks only: where only a sum is known, blocks as equal as can be, so that
- * count and sum stay exact. Returns how many kinds there are: 0, 1 or 2. */
+/* What a trace is for formats that know single blocks only: where only a sum is known, blocks as equal as can be, so
+ * that count and sum stay exact. Returns how many kinds there are: 0, 1 or 2. */
 struct ta__blocks {
     uint64_t size, count;
 };

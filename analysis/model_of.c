@@ -2,7 +2,9 @@
  * place where addresses become lines. */
 #include "analysis/model.h"
 
+#include "base/atomics.h"
 #include "snapshot/object.h"
+#include "snapshot/read.h"
 
 static void release(void *model)
 {
@@ -12,13 +14,23 @@ static void release(void *model)
 struct ta__model *ta__model_of(const struct ta_snapshot *snapshot)
 {
     struct ta_snapshot *holder = (struct ta_snapshot *)(uintptr_t)snapshot; /* a cache, not a change */
-    if (holder->model != NULL)
-        return holder->model;
-    const struct ta__view *view = ta__snapshot_view(snapshot);
+    struct ta__model *model = ta__load_acquire(&holder->model);
+    if (model != NULL)
+        return model;
+    const struct ta__view *view = ta__snapshot_view(holder);
     if (view == NULL)
         return NULL;
     struct ta__model_symbols symbols = {view->symbol_ranges, view->symbols, view->strings, view->string_count};
-    holder->model = ta__model_build(view, &symbols);
-    holder->model_free = release;
-    return holder->model;
+    model = ta__model_build(view, &symbols);
+    if (model == NULL)
+        return NULL;
+
+    /* release: publishes the model; pairs with acquire above. Of two threads that build one, the later gives way. */
+    void *expected = NULL;
+    holder->model_release = release;
+    if (!ta__cas_acq_rel(&holder->model, &expected, (void *)model)) {
+        ta__model_free(model);
+        model = expected;
+    }
+    return model;
 }

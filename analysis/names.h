@@ -1,7 +1,7 @@
 /* names.h: file and function names as sequences of code points.
  *
- * Names are bytes. Where people compare or match them they count as Unicode text; a byte that is not UTF-8 counts as the
- * code point U+DC80 + byte - 0x80, as in Python. Nothing here allocates. */
+ * Names are bytes. Where people compare or match them they count as Unicode text; a byte that is not UTF-8 counts as
+ * the code point U+DC80 + byte - 0x80, as in Python. Nothing here allocates. */
 #ifndef TA_ANALYSIS_NAMES_H
 #define TA_ANALYSIS_NAMES_H
 

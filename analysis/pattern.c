@@ -11,8 +11,8 @@ enum element_kind { LITERAL, ANY_ONE, ANY_RUN, SET, NEGATED_SET };
 
 struct ta__pattern_element {
     enum element_kind kind;
-    uint32_t code_point;   /* LITERAL */
-    size_t ranges_from;    /* sets: ranges[from … to) */
+    uint32_t code_point; /* LITERAL */
+    size_t ranges_from;  /* sets: ranges[from … to) */
     size_t ranges_to;
 };
 
@@ -52,7 +52,8 @@ static const char *closing_bracket(const char *at, const char *end)
     return at < end ? memchr(at, ']', (size_t)(end - at)) : NULL;
 }
 
-/* Reads the members in [at, close): ranges X-Y and single characters, from left to right. A wrong-way range is empty. */
+/* Reads the members in [at, close): ranges X-Y and single characters, from left to right. A wrong-way range is empty.
+ */
 static int compile_set(struct ta__pattern *pattern, const char *at, const char *close)
 {
     struct ta__pattern_element set = {.kind = SET, .ranges_from = pattern->range_count};

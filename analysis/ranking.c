@@ -244,8 +244,8 @@ static int preorder(const struct stacks *stacks, uint32_t *order)
         for (size_t i = stacks->count; i-- > 1;)
             sizes[stacks->items[i].parent] += ++sizes[i];
         for (size_t i = 1; i < stacks->count; i++)
-            items[i - 1] = (struct numbered){(uint64_t)stacks->items[i].parent << 32 | stacks->items[i].location, 0,
-                                             (uint32_t)i};
+            items[i - 1] =
+                (struct numbered){(uint64_t)stacks->items[i].parent << 32 | stacks->items[i].location, 0, (uint32_t)i};
         status = sort_numbered(items, stacks->count - 1);
     }
     /* Parents have smaller numbers than their children, so a parent's place is known before its children come. */

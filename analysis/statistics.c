@@ -20,7 +20,8 @@ static int compare_default(const void *a, const void *b)
     return order != 0 ? order : x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
 }
 
-struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot, const char *key_type, int cumulative)
+static struct ta_statistics *make(const struct ta_snapshot *snapshot, const char *key_type, int cumulative,
+                                  enum ta__traces which)
 {
     enum ta__key key;
     struct ta__ranking ranking;
@@ -34,7 +35,7 @@ struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot,
         free(statistics);
         return NULL;
     }
-    int status = ta__groups_build(&statistics->groups, model, &ranking, 0, cumulative);
+    int status = ta__groups_build(&statistics->groups, model, &ranking, 0, cumulative, which);
     ta__ranking_free(&ranking);
     if (status == 0) {
         statistics->rows = ta__new_array(statistics->groups.count, sizeof *statistics->rows);
@@ -47,6 +48,16 @@ struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot,
         return NULL;
     }
     return statistics;
+}
+
+struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot, const char *key_type, int cumulative)
+{
+    return make(snapshot, key_type, cumulative, TA__TRACES_LIVE);
+}
+
+struct ta_statistics *ta_snapshot_churn(const struct ta_snapshot *snapshot, const char *key_type, int cumulative)
+{
+    return make(snapshot, key_type, cumulative, TA__TRACES_ALL);
 }
 
 size_t ta_statistics_count(const struct ta_statistics *statistics)
@@ -81,7 +92,7 @@ void ta_statistics_total(const struct ta_statistics *statistics, struct ta_stati
 {
     const struct ta__view *view = statistics->groups.model->view;
     ta__wide sums[TA__VALUES] = {0};
-    for (uint32_t i = 0; i < view->trace_count; i++) {
+    for (uint32_t i = 0; i < statistics->groups.trace_count; i++) {
         sums[TA__VALUE_SIZE] += view->traces[i].size;
         sums[TA__VALUE_COUNT] += view->traces[i].count;
         sums[TA__VALUE_ALLOCATED_SIZE] += view->traces[i].allocated_bytes;

@@ -122,8 +122,8 @@ int ta__sort(void *items, size_t count, size_t item_size, int (*compare)(const v
             size_t left = start, left_end = start + width < count ? start + width : count;
             size_t right = left_end, right_end = left_end + width < count ? left_end + width : count;
             for (size_t at = start; at < right_end; at++) {
-                int take_right = left == left_end || (right < right_end && compare(from + right * item_size,
-                                                                                   from + left * item_size) < 0);
+                int take_right = left == left_end ||
+                                 (right < right_end && compare(from + right * item_size, from + left * item_size) < 0);
                 size_t source = take_right ? right++ : left++;
                 memcpy(to + at * item_size, from + source * item_size, item_size);
             }

@@ -1,7 +1,7 @@
 /* support.h: what every file of analysis needs — error texts, growing arrays, text under construction.
  *
- * Analysis runs offline or by request of the program, so it uses malloc; every failure to get memory is an error that is
- * passed up, never an abort. */
+ * Analysis runs offline or by request of the program, so it uses malloc; every failure to get memory is an error that
+ * is passed up, never an abort. */
 #ifndef TA_ANALYSIS_SUPPORT_H
 #define TA_ANALYSIS_SUPPORT_H
 

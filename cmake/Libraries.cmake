@@ -4,7 +4,8 @@
 #   zstd      compression; embedded: the archive becomes part of our libraries, its names stay inside
 #   iberty    demangling of C++ names; embedded
 #   elfutils  libdw and libelf, for symbols and debug information; a shared library that the analysis needs
-set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils)
+#   jsonc     json-c, for interchange; a shared library that the analysis needs
+set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils jsonc)
 
 # ta_find(NAME PACKAGE HEADER FILE…): NAME becomes a library made of the first FILE found.
 function(ta_find name package header)
@@ -23,6 +24,7 @@ ta_find(zstd libzstd-dev zstd.h libzstd.a)
 ta_find(iberty libiberty-dev libiberty/demangle.h libiberty_pic.a libiberty.a)
 ta_find(elf libelf-dev libelf.h elf)
 ta_find(dw libdw-dev elfutils/libdwfl.h dw)
+ta_find(jsonc libjson-c-dev json-c/json.h json-c)
 set_property(GLOBAL PROPERTY TA_PACKAGE_OF_elfutils "libdw-dev and libelf-dev")
 if(TARGET dw AND TARGET elf)
     add_library(elfutils INTERFACE IMPORTED GLOBAL)
@@ -52,6 +54,8 @@ function(ta_library_kind kind_out names_out library)
         set(names ${TA_${library}_LIBRARY})
     elseif(library MATCHES "^(elfutils|PkgConfig::ELFUTILS)$")
         set(names dw elf)
+    elseif(library STREQUAL "jsonc")
+        set(names json-c)
     elseif(NOT library STREQUAL "mimalloc_source" AND NOT library MATCHES "^Threads::")
         set(names ${library})
     endif()

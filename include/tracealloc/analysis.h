@@ -38,7 +38,8 @@ enum { TA_FRAME_INLINED = 1, TA_FRAME_NO_LINES = 2 };
 TA_API int ta_frame_compare(const struct ta_frame *a, const struct ta_frame *b);
 TA_API int ta_frame_equal(const struct ta_frame *a, const struct ta_frame *b);
 TA_API uint64_t ta_frame_hash(const struct ta_frame *frame);
-/* "FILE:LINE". Texts are written like snprintf does: at most `size` bytes with the NUL; the whole length is returned. */
+/* "FILE:LINE". Texts are written like snprintf does: at most `size` bytes with the NUL; the whole length is returned.
+ */
 TA_API size_t ta_frame_text(const struct ta_frame *frame, char *text, size_t size);
 
 /* A sequence of frames, OLDEST FIRST: frame 0 is the oldest one stored, frame -1 asked for the memory.
@@ -74,7 +75,8 @@ TA_API char **ta_traceback_format(struct ta_traceback traceback, int64_t limit, 
 /* "12.3 MiB": 10240 and 100 are the borders, from B to TiB. With `sign` always a sign. */
 TA_API size_t ta_size_text(double size, int sign, char *text, size_t capacity);
 
-/* ---- traces ------------------------------------------------------------------------------------------------------- */
+/* ---- traces -------------------------------------------------------------------------------------------------------
+ */
 
 /* The symbolised stack of a trace (ta_snapshot_trace has its numbers), with total_nframe. Empty beyond the last. */
 TA_API struct ta_traceback ta_snapshot_trace_traceback(const struct ta_snapshot *snapshot, size_t index);
@@ -84,7 +86,8 @@ TA_API int ta_snapshot_trace_equal(const struct ta_snapshot *a, size_t a_index, 
 /* "OLDEST:LINE: SIZE" */
 TA_API size_t ta_snapshot_trace_text(const struct ta_snapshot *snapshot, size_t index, char *text, size_t size);
 
-/* ---- statistics --------------------------------------------------------------------------------------------------- */
+/* ---- statistics ---------------------------------------------------------------------------------------------------
+ */
 
 /* Values saturate at their largest number; texts and JSON are exact beyond. */
 struct ta_statistic {
@@ -104,6 +107,10 @@ struct ta_statistics;
  * occurs twice adds it twice. Order: size, count, traceback, all descending. */
 TA_API struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot, const char *key_type,
                                                     int cumulative);
+/* The same with the groups that have no live block any more but allocated since tracing began: for orders by churn,
+ * calls, temporaries and peak. */
+TA_API struct ta_statistics *ta_snapshot_churn(const struct ta_snapshot *snapshot, const char *key_type,
+                                               int cumulative);
 TA_API size_t ta_statistics_count(const struct ta_statistics *statistics);
 TA_API int ta_statistics_get(const struct ta_statistics *statistics, size_t index, struct ta_statistic *statistic);
 /* "FILE:LINE: size=SIZE, count=N, average=SIZE"; no average when the count is 0. */
@@ -125,7 +132,8 @@ enum ta_order {
 TA_API int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order);
 TA_API void ta_statistics_free(struct ta_statistics *statistics);
 
-/* ---- differences -------------------------------------------------------------------------------------------------- */
+/* ---- differences --------------------------------------------------------------------------------------------------
+ */
 
 struct ta_statistic_diff {
     struct ta_traceback traceback;
@@ -149,7 +157,8 @@ TA_API size_t ta_differences_text(const struct ta_differences *differences, size
 TA_API int ta_differences_sort(struct ta_differences *differences, enum ta_order order);
 TA_API void ta_differences_free(struct ta_differences *differences);
 
-/* ---- filters ------------------------------------------------------------------------------------------------------ */
+/* ---- filters ------------------------------------------------------------------------------------------------------
+ */
 
 enum ta_filter_type {
     TA_FILTER_FILENAME = 0, /* tracemalloc's Filter */
@@ -159,11 +168,12 @@ enum ta_filter_type {
     TA_FILTER_SIZE,         /* min_size ≤ bytes of one block ≤ max_size (the average where only a sum is known) */
 };
 
-/* A plain value. A trace is kept when no exclusive filter hits it and, if there are inclusive ones, one of them does. */
+/* A plain value. A trace is kept when no exclusive filter hits it and, if there are inclusive ones, one of them does.
+ */
 struct ta_filter {
     enum ta_filter_type type;
     int inclusive;
-    const char *pattern; /* shell style: * ? [set] [!set]; the whole name must match; see docs/filters.md */
+    const char *pattern;   /* shell style: * ? [set] [!set]; the whole name must match; see docs/filters.md */
     size_t pattern_length; /* 0 = strlen(pattern) */
     int has_lineno;        /* FILENAME: the same frame must have this line; 0 is a line */
     int64_t lineno;
@@ -182,7 +192,8 @@ TA_API struct ta_snapshot *ta_snapshot_filter_expression(const struct ta_snapsho
 /* Whether a name matches a pattern as filters see it (a final ".pyc" counts as ".py" in both). */
 TA_API int ta_pattern_matches(const char *pattern, size_t pattern_length, const char *name, size_t name_length);
 
-/* ---- interchange -------------------------------------------------------------------------------------------------- */
+/* ---- interchange --------------------------------------------------------------------------------------------------
+ */
 
 /* Where text goes: called with consecutive pieces; anything but 0 stops the writing. */
 typedef int (*ta_write_function)(void *user, const char *text, size_t length);

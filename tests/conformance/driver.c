@@ -2,11 +2,11 @@
  *
  * Each line of standard input is a command; texts that follow one are announced by their length in bytes.
  *
- *     import SLOT LENGTH\n<document>     filter SLOT FROM LENGTH\n<list of filters>    words SLOT FROM LENGTH\n<expression>
- *     statistics SLOT KEY CUMULATIVE     difference NEW OLD KEY CUMULATIVE             traces SLOT
- *     json SLOT                          python SLOT                                   match LENGTH LENGTH\n<pattern><name>
- *     format SLOT INDEX LIMIT|all MOST_RECENT_FIRST                                    size VALUE SIGN
- *     compare SLOT INDEX SLOT INDEX
+ *     import SLOT LENGTH\n<document>     filter SLOT FROM LENGTH\n<list of filters>    words SLOT FROM
+ * LENGTH\n<expression> statistics SLOT KEY CUMULATIVE     difference NEW OLD KEY CUMULATIVE             traces SLOT
+ *     json SLOT                          python SLOT                                   match LENGTH
+ * LENGTH\n<pattern><name> format SLOT INDEX LIMIT|all MOST_RECENT_FIRST                                    size VALUE
+ * SIGN compare SLOT INDEX SLOT INDEX
  *
  * Every answer is one line "LENGTH\n" and as many bytes; a failure is answered with "error TEXT". */
 #include <inttypes.h>
@@ -213,10 +213,12 @@ static const struct {
     int word_count;
     int (*answer)(char **words, struct answer *answer);
 } commands[] = {
-    {"import", 3, answer_import},         {"filter", 4, answer_filter}, {"words", 4, answer_words},
-    {"statistics", 4, answer_statistics}, {"traces", 2, answer_traces}, {"difference", 5, answer_difference},
-    {"json", 2, answer_json},             {"size", 3, answer_size},     {"python", 2, answer_python},
-    {"format", 5, answer_format},         {"match", 3, answer_match},   {"compare", 5, answer_compare},
+    {"import", 3, answer_import}, {"filter", 4, answer_filter},
+    {"words", 4, answer_words},   {"statistics", 4, answer_statistics},
+    {"traces", 2, answer_traces}, {"difference", 5, answer_difference},
+    {"json", 2, answer_json},     {"size", 3, answer_size},
+    {"python", 2, answer_python}, {"format", 5, answer_format},
+    {"match", 3, answer_match},   {"compare", 5, answer_compare},
 };
 
 int main(void)

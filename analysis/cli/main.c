@@ -1,0 +1,36 @@
+/* main.c: the program tracealloc — finds the command and runs it. To add a command, write its file and list it here. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/cli/cli.h"
+
+static const struct cli_command *const commands[] = {
+    &cli_stats, &cli_diff, &cli_filter, &cli_import, &cli_export,
+};
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static int print_usage(void)
+{
+    puts("usage: tracealloc COMMAND [ARGUMENT …]\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    puts("\ntracealloc COMMAND --help says more. FILE may name one entry of a series: FILE@0 is the first, FILE@-1 the "
+         "last.");
+    return cli_finish_output();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return cli_error("a command is missing (see tracealloc --help)");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return print_usage();
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("tracealloc " TRACEALLOC_VERSION);
+        return cli_finish_output();
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(argv[1], commands[i]->name) == 0)
+            return commands[i]->run(argc - 1, argv + 1);
+    return cli_error("unknown command '%s' (see tracealloc --help)", argv[1]);
+}
