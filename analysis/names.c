@@ -97,13 +97,13 @@ int ta__name_compare(const char *a, size_t a_length, const char *b, size_t b_len
     size_t common = a_length < b_length ? a_length : b_length, same = 0;
     while (same < common && a[same] == b[same])
         same++;
-    if (same == common)
-        return a_length < b_length ? -1 : a_length > b_length;
+    if (same == common && a_length == b_length)
+        return 0;
 
-    /* Step back to where both decodings are in step: at most three continuation bytes. */
-    size_t back = same;
-    while (back > 0 && same - back < 3 && (unsigned char)a[back] >= 0x80)
-        back--;
+    /* Step back behind the start of a sequence that the difference may lie in, also where one name merely ends: a sequence
+     * that is cut off there is read as single bytes. Should this be the middle of an earlier sequence, its rest is read as
+     * single bytes in both names alike. */
+    size_t back = same < 3 ? 0 : same - 3;
     const char *a_at = a + back, *b_at = b + back, *a_end = a + a_length, *b_end = b + b_length;
     while (a_at < a_end && b_at < b_end) {
         uint32_t a_point = ta__next_code_point(&a_at, a_end), b_point = ta__next_code_point(&b_at, b_end);

@@ -2,29 +2,37 @@
 #include "analysis/size_text.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tracealloc/analysis.h"
 
-/* printf rounds half to even on the exact value, but writes the locale's decimal point, which may be several bytes. */
+/* Rounds half to even on the exact binary value, as printf does, but knows no locale. `decimals` is 0 or 1. */
 static void add_number(struct ta__text *text, double value, int decimals, int sign)
 {
-    char digits[400];
-    int length = snprintf(digits, sizeof digits, sign ? "%+.*f" : "%.*f", decimals, value);
-    if (length < 0 || (size_t)length >= sizeof digits)
-        return;
-    size_t whole = strspn(digits, "+-0123456789");
-    ta__text_add(text, digits, whole);
-    if (whole < (size_t)length && decimals == 1) {
-        ta__text_add_string(text, ".");
-        ta__text_add(text, digits + length - 1, 1);
+    int exponent;
+    ta__wide number = (ta__wide)ldexp(frexp(fabs(value), &exponent), 53) * (decimals == 1 ? 10 : 1);
+    exponent -= 53; /* |value| = number / 10^decimals * 2^exponent */
+    if (exponent >= 0) {
+        number = exponent < 70 ? number << exponent : ~(ta__wide)0; /* beyond all sums */
+    } else if (exponent < -120) {
+        number = 0;
+    } else {
+        ta__wide rest = number & (((ta__wide)1 << -exponent) - 1), half = (ta__wide)1 << (-exponent - 1);
+        number >>= -exponent;
+        if (rest > half || (rest == half && number % 2 == 1))
+            number++;
     }
+    if (signbit(value) || sign)
+        ta__text_add_string(text, signbit(value) ? "-" : "+");
+    ta__text_add_wide(text, decimals == 1 ? number / 10 : number);
+    if (decimals == 1)
+        ta__text_add_format(text, ".%d", (int)(number % 10));
 }
 
 void ta__size_text_add(struct ta__text *text, double size, int sign)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    if (!isfinite(size))
+        size = 0; /* no size of anything */
     size_t unit = 0, last = sizeof units / sizeof *units - 1;
     while (fabs(size) >= 10 * 1024 && unit < last) {
         size /= 1024;

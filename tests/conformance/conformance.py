@@ -17,7 +17,7 @@ from driver import Driver, Refused, differences, entries_of, python_filter, stat
 NAMES = ["a.py", "b.py", "a.pyc", "/src/net/x.c", "/src/net/y.c", "/src/main.c", "dir/A.py", "<unknown>", "", " ", "a b",
          "\u00e9.c", "\ufb01.c", "\U0001f600", "B", "a:1", "new\nline", "quote\"back\\slash", "tab\t", "a", "a.", "*", "[x]",
          "\udc80", "\udcff.c", "a\udcff", "\ue000", "\uffff", "\U0010ffff", "x" * 300, "\x01", "a/", "A.PYC", ".pyc", "//",
-         "\udce2\udc82.c", "caf\u00e9/\udcff\udcfe/z.c", "\x7f", "\u2028", "name with spaces/and more.c", "$(x)"]
+         "\udce2\udc82.c", "\udce2\udc82", "\u20ac", "\u20acx", "caf\u00e9/\udcff\udcfe/z.c", "\x7f", "\u2028", "name with spaces/and more.c", "$(x)"]
 KEYS = [("traceback", False), ("lineno", False), ("lineno", True), ("filename", False), ("filename", True)]
 PATTERNS = ["*", "", "a.py", "*.py", "*.pyc", "?", "??", "*.c", "/src/*", "*/net/*", "[a-c]*", "[!a]*", "*[0-9]", "a*",
             "<unknown>", "\u00e9*", "[\u00e0-\u00ff].c", "*\udcff*", "?.c", "dir/?.py", "*a*", "[]x]", "[[]x]", "*.p[y]c",

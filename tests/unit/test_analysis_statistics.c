@@ -1,0 +1,144 @@
+/* test_analysis_statistics.c: groups, their order, their texts; what changed between two snapshots. */
+#include "tests/support/analysis_case.h"
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+}
+
+static void test_statistics_of_recursion_count_a_frame_once_per_occurrence(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 10, 'frames': [['a', 1], ['b', 2], ['a', 1]]}");
+
+    TEST_ASSERT_EQUAL_STRING("a:1: size=20 B, count=2, average=10 B\nb:2: size=10 B, count=1, average=10 B\n",
+                             statistics_text(snapshot, "lineno", 1));
+    TEST_ASSERT_EQUAL_STRING("a:1: size=10 B, count=1, average=10 B\n", statistics_text(snapshot, "lineno", 0));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_statistics_of_equal_groups_list_the_greater_key_first(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 1, 'frames': [['x', 1], ['a', 1]]},"
+                                               "{'size': 1, 'frames': [['w', 1], ['b', 1]]},"
+                                               "{'size': 1, 'frames': [['b', 1]]}, {'size': 1, 'frames': [['a', 1]]}");
+    struct ta_statistics *statistics = ta_snapshot_statistics(snapshot, "traceback", 0);
+    static const char *const newest[] = {"w", "b", "x", "a"};
+
+    TEST_ASSERT_EQUAL(4, ta_statistics_count(statistics));
+    for (size_t i = 0; i < 4; i++) {
+        struct ta_statistic row;
+        struct ta_frame frame;
+        TEST_ASSERT_EQUAL(0, ta_statistics_get(statistics, i, &row));
+        TEST_ASSERT_EQUAL(0, ta_traceback_frame(row.traceback, -1, &frame));
+        TEST_ASSERT_EQUAL_STRING(newest[i], frame.filename);
+        TEST_ASSERT_EQUAL(-1, row.traceback.total_nframe);
+    }
+    struct ta_statistic row;
+    TEST_ASSERT_EQUAL(-1, ta_statistics_get(statistics, 4, &row));
+    ta_statistics_free(statistics);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_statistics_beyond_64_bits_are_exact_in_texts_and_saturate_in_numbers(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 9223372036854775808, 'count': 2, 'frames': [['a', 1]]}");
+    struct ta_statistics *statistics = ta_snapshot_statistics(snapshot, "lineno", 0);
+    struct ta_statistic row;
+
+    TEST_ASSERT_EQUAL(0, ta_statistics_get(statistics, 0, &row));
+    TEST_ASSERT_EQUAL_UINT64(UINT64_MAX, row.size);
+    TEST_ASSERT_EQUAL_STRING("a:1: size=16777216 TiB, count=2, average=8388608 TiB\n",
+                             statistics_text(snapshot, "lineno", 0));
+    ta_statistics_free(statistics);
+    ta_snapshot_free(snapshot);
+}
+
+static void test_statistics_of_an_empty_snapshot_are_empty_and_still_check_the_key(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("");
+
+    TEST_ASSERT_EQUAL_STRING("", statistics_text(snapshot, "traceback", 0));
+    TEST_ASSERT_NULL(ta_snapshot_statistics(snapshot, "bogus", 1));
+    TEST_ASSERT_EQUAL_STRING("unknown key_type: 'bogus'", ta_error_text());
+    TEST_ASSERT_NULL(ta_snapshot_statistics(snapshot, "traceback", 1));
+    TEST_ASSERT_EQUAL_STRING("cumulative mode cannot by used with key type 'traceback'", ta_error_text());
+    TEST_ASSERT_NULL(ta_snapshot_compare_to(snapshot, snapshot, NULL, 0));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_statistics_by_domain_name_the_domain(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 1, 'domain': 7, 'frames': [['a', 1]]},"
+                                               "{'size': 2, 'frames': [['a', 1]]}");
+
+    TEST_ASSERT_EQUAL_STRING("domain 0: size=2 B, count=1, average=2 B\ndomain 7: size=1 B, count=1, average=1 B\n",
+                             statistics_text(snapshot, "domain", 0));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_size_text_that_does_not_fit_is_cut_and_says_its_length(void)
+{
+    char text[5] = "????";
+    TEST_ASSERT_EQUAL(8, ta_size_text(10240, 0, text, sizeof text));
+    TEST_ASSERT_EQUAL_STRING("10.0", text);
+    TEST_ASSERT_EQUAL(9, ta_size_text(10240, 1, NULL, 0));
+}
+
+static const char *differences_text(const char *new_traces, const char *old_traces, enum ta_order order)
+{
+    static char text[8192];
+    size_t length = 0;
+    struct ta_snapshot *new_snapshot = snapshot_of(new_traces), *old_snapshot = snapshot_of(old_traces);
+    struct ta_differences *differences = ta_snapshot_compare_to(new_snapshot, old_snapshot, "lineno", 0);
+    TEST_ASSERT_NOT_NULL(differences);
+    TEST_ASSERT_EQUAL(0, ta_differences_sort(differences, order));
+    text[0] = '\0';
+    for (size_t i = 0; i < ta_differences_count(differences); i++) {
+        length += ta_differences_text(differences, i, text + length, sizeof text - length);
+        text[length++] = '\n';
+        text[length] = '\0';
+    }
+    ta_differences_free(differences);
+    ta_snapshot_free(new_snapshot);
+    ta_snapshot_free(old_snapshot);
+    return text;
+}
+
+static const char old_traces[] = "{'size': 10, 'frames': [['a', 1]]}, {'size': 5, 'frames': [['gone', 1]]},"
+                                 "{'size': 7, 'frames': [['same', 1]]},"
+                                 "{'size': 3, 'count': 2, 'frames': [['x', 1]]}";
+static const char new_traces[] = "{'size': 15, 'frames': [['a', 1]]}, {'size': 5, 'frames': [['new', 1]]},"
+                                 "{'size': 7, 'frames': [['same', 1]]}, {'size': 6, 'frames': [['x', 1]]}";
+
+static void test_differences_order_by_absolute_change_and_keep_unchanged_groups(void)
+{
+    TEST_ASSERT_EQUAL_STRING("a:1: size=15 B (+5 B), count=1 (+0), average=15 B\n"
+                             "new:1: size=5 B (+5 B), count=1 (+1), average=5 B\n"
+                             "gone:1: size=0 B (-5 B), count=0 (-1)\n"
+                             "same:1: size=7 B (+0 B), count=1 (+0), average=7 B\n"
+                             "x:1: size=6 B (+0 B), count=1 (-1), average=6 B\n",
+                             differences_text(new_traces, old_traces, TA_ORDER_DEFAULT));
+}
+
+static void test_differences_sorted_by_release_begin_with_the_largest_one(void)
+{
+    TEST_ASSERT_EQUAL_STRING_LEN("gone:1:", differences_text(new_traces, old_traces, TA_ORDER_RELEASED), 7);
+    TEST_ASSERT_EQUAL_STRING_LEN("a:1:", differences_text(new_traces, old_traces, TA_ORDER_GROWTH), 4);
+}
+
+int main(void)
+{
+    UNITY_BEGIN();
+    RUN_TEST(test_statistics_of_recursion_count_a_frame_once_per_occurrence);
+    RUN_TEST(test_statistics_of_equal_groups_list_the_greater_key_first);
+    RUN_TEST(test_statistics_beyond_64_bits_are_exact_in_texts_and_saturate_in_numbers);
+    RUN_TEST(test_statistics_of_an_empty_snapshot_are_empty_and_still_check_the_key);
+    RUN_TEST(test_statistics_by_domain_name_the_domain);
+    RUN_TEST(test_size_text_that_does_not_fit_is_cut_and_says_its_length);
+    RUN_TEST(test_differences_order_by_absolute_change_and_keep_unchanged_groups);
+    RUN_TEST(test_differences_sorted_by_release_begin_with_the_largest_one);
+    return UNITY_END();
+}
