@@ -32,7 +32,7 @@ const struct cli_command cli_import = {
     .help = "  IN.json   {\"traceback_limit\": N, \"frame_order\": \"most_recent_first\" | \"oldest_first\", "
             "\"traces\": [\n"
             "            {\"domain\", \"size\", \"total_nframe\", \"count\", \"frames\": [[\"file\", line], …]}, …]}\n"
-            "            (docs/api.md); \"-\" reads standard input\n"
+            "            (docs/api-analysis.md); \"-\" reads standard input\n"
             "  -o FILE   the new snapshot\n",
     .run = run,
 };
