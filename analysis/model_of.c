@@ -27,7 +27,7 @@ struct ta__model *ta__model_of(const struct ta_snapshot *snapshot)
 
     /* release: publishes the model; pairs with acquire above. Of two threads that build one, the later gives way. */
     void *expected = NULL;
-    holder->model_release = release;
+    ta__store_relaxed(&holder->model_release, release); /* every thread stores the same */
     if (!ta__cas_acq_rel(&holder->model, &expected, (void *)model)) {
         ta__model_free(model);
         model = expected;

@@ -4,7 +4,7 @@
  * Behaviour, orders and texts are those of Python's tracemalloc; docs/api-analysis.md lists what goes beyond.
  *
  * Failure is NULL or -1; ta_error_text says why. Results borrow from the snapshots they were made of: free a result
- * before its snapshot. A snapshot may be analysed by one thread at a time; different snapshots are independent.
+ * before its snapshot. Several threads may ask about one snapshot; a result belongs to one thread at a time.
  * File names are bytes: usually UTF-8, always NUL-terminated, possibly with anything else in them. */
 #ifndef TRACEALLOC_ANALYSIS_H
 #define TRACEALLOC_ANALYSIS_H
@@ -200,7 +200,8 @@ typedef int (*ta_write_function)(void *user, const char *text, size_t length);
 /* A ta_write_function for a file descriptor: user = pointer to int. */
 TA_API int ta_write_to_descriptor(void *user, const char *text, size_t length);
 
-/* docs/api-analysis.md describes the formats. Names that are not UTF-8 travel as lone surrogates U+DC80 + byte - 0x80. */
+/* docs/api-analysis.md describes the formats. Names that are not UTF-8 travel as lone surrogates U+DC80 + byte - 0x80.
+ */
 TA_API struct ta_snapshot *ta_snapshot_import_json(const char *text, size_t length);
 TA_API int ta_snapshot_export_json(const struct ta_snapshot *snapshot, ta_write_function write, void *user);
 /* A file for Python's tracemalloc.Snapshot.load. */
