@@ -7,7 +7,8 @@
 #include "analysis/support.h"
 #include "base/hash.h"
 
-#define NONE UINT32_MAX
+#define NONE         UINT32_MAX
+#define LOGICALS_MAX (1u << 26) /* no program comes near; a file may claim it with few bytes, by sharing symbols */
 
 /* Open addressing over ids that are stored elsewhere; lives only while the model is built. */
 struct index {
@@ -165,6 +166,8 @@ static int intern_label(struct builder *builder, struct ta__text *text, uint32_t
 static int add_logical(struct builder *builder, struct ta__logical logical, uint32_t file, uint32_t line)
 {
     struct ta__model *model = builder->model;
+    if (model->logical_count == LOGICALS_MAX)
+        return ta__fail("the snapshot has more than %u frames after inlining", LOGICALS_MAX);
     if (intern_location(builder, file, line, &logical.location) != 0 ||
         ta__grow(&model->logicals, &model->logical_capacity, model->logical_count + 1, sizeof *model->logicals) != 0)
         return -1;
