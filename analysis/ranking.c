@@ -173,9 +173,12 @@ static uint64_t hash_of_stack(uint32_t parent, uint32_t location)
     return ta__hash_word((uint64_t)parent << 32 | location);
 }
 
-static int stacks_grow_slots(struct stacks *stacks)
+/* Room for `expected` stacks, at most half full. */
+static int stacks_grow_slots(struct stacks *stacks, size_t expected)
 {
-    size_t slots = stacks->mask == 0 ? 1024 : (stacks->mask + 1) * 2;
+    size_t slots = stacks->mask == 0 ? 1024 : stacks->mask + 1;
+    while (slots < expected * 2)
+        slots *= 2;
     uint32_t *bigger = ta__new_array(slots, sizeof *bigger);
     if (bigger == NULL)
         return -1;
@@ -194,7 +197,7 @@ static int stacks_grow_slots(struct stacks *stacks)
 static int intern_stack(struct stacks *stacks, uint32_t parent, uint32_t location, uint32_t *id)
 {
     if (stacks->mask == 0 || stacks->count * 2 > stacks->mask)
-        if (stacks_grow_slots(stacks) != 0)
+        if (stacks_grow_slots(stacks, stacks->mask + 1) != 0)
             return -1;
     size_t at = hash_of_stack(parent, location) & stacks->mask;
     for (; stacks->slots[at] != 0; at = (at + 1) & stacks->mask) {
@@ -214,17 +217,39 @@ static int intern_stack(struct stacks *stacks, uint32_t parent, uint32_t locatio
     return 0;
 }
 
+static uint32_t outermost_location(const struct ta__model *model, uint32_t context, const uint32_t *locations)
+{
+    struct ta__logical_range range = ta__model_range(model, context);
+    return locations[model->logicals[range.first + range.count - 1].location];
+}
+
+/* Asks for the slot of a context to come; nearly every one is a cache miss. Its parent is known, unless it is nearer
+ * than the look ahead. */
+static void prefetch(const struct stacks *stacks, const struct ta__model *model, const uint32_t *locations,
+                     const uint32_t *stack_of, uint32_t context, uint32_t ahead)
+{
+    const struct ta__view *view = model->view;
+    if (view->context_count - context <= ahead || view->contexts[context + ahead].parent >= context)
+        return;
+    uint32_t parent = view->contexts[context + ahead].parent, stack = parent == 0 ? 0 : stack_of[parent];
+    uint64_t hash = hash_of_stack(stack, outermost_location(model, context + ahead, locations));
+    __builtin_prefetch(&stacks->slots[hash & stacks->mask]);
+}
+
 /* Maps each context of a model to a stack of the common tree. Context 0 is the stack of traces without frames. */
 static int intern_model(struct stacks *stacks, const struct ta__model *model, const uint32_t *locations,
                         uint32_t *stack_of)
 {
     const struct ta__view *view = model->view;
+    if (stacks_grow_slots(stacks, stacks->count + view->context_count + 2u) != 0)
+        return -1;
     if (intern_stack(stacks, 0, locations[model->logicals[0].location], &stack_of[0]) != 0)
         return -1;
     for (uint32_t context = 1; context < view->context_count; context++) {
         struct ta__logical_range range = ta__model_range(model, context);
         uint32_t parent = view->contexts[context].parent;
         uint32_t stack = parent == 0 ? 0 : stack_of[parent];
+        prefetch(stacks, model, locations, stack_of, context, 12);
         for (uint32_t i = range.count; i-- > 0;)
             if (intern_stack(stacks, stack, locations[model->logicals[range.first + i].location], &stack) != 0)
                 return -1;

@@ -10,7 +10,24 @@ static int compare_wide(ta__wide a, ta__wide b)
     return a < b ? -1 : a > b;
 }
 
-/* Size, count, key, all descending. */
+/* What the usual order needs of a group, side by side in memory. */
+struct sortable {
+    uint64_t size, count; /* saturated */
+    uint32_t rank;
+    uint32_t group;
+};
+
+static int compare_sortable(const void *a, const void *b)
+{
+    const struct sortable *x = a, *y = b;
+    if (x->size != y->size)
+        return x->size > y->size ? -1 : 1;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+}
+
+/* The same for sums of any size: size, count, key, all descending. */
 static int compare_default(const void *a, const void *b)
 {
     const struct ta__group *x = *(const struct ta__group *const *)a, *y = *(const struct ta__group *const *)b;
@@ -18,6 +35,31 @@ static int compare_default(const void *a, const void *b)
     if (order == 0)
         order = compare_wide(y->sums[TA__VALUE_COUNT], x->sums[TA__VALUE_COUNT]);
     return order != 0 ? order : x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+}
+
+static int sort_default(struct ta_statistics *statistics)
+{
+    size_t count = statistics->groups.count;
+    struct sortable *items = ta__new_array(count, sizeof *items);
+    if (items == NULL)
+        return -1;
+    int saturated = 0, status;
+    for (size_t i = 0; i < count; i++) {
+        const struct ta__group *group = &statistics->groups.items[i];
+        items[i] = (struct sortable){ta__saturate(group->sums[TA__VALUE_SIZE]),
+                                     ta__saturate(group->sums[TA__VALUE_COUNT]), group->rank, (uint32_t)i};
+        saturated |= items[i].size == UINT64_MAX || items[i].count == UINT64_MAX;
+        statistics->rows[i] = group;
+    }
+    if (saturated) {
+        status = ta__sort(statistics->rows, count, sizeof *statistics->rows, compare_default);
+    } else {
+        status = ta__sort(items, count, sizeof *items, compare_sortable);
+        for (size_t i = 0; status == 0 && i < count; i++)
+            statistics->rows[i] = &statistics->groups.items[items[i].group];
+    }
+    free(items);
+    return status;
 }
 
 static struct ta_statistics *make(const struct ta_snapshot *snapshot, const char *key_type, int cumulative,
@@ -39,8 +81,6 @@ static struct ta_statistics *make(const struct ta_snapshot *snapshot, const char
     ta__ranking_free(&ranking);
     if (status == 0) {
         statistics->rows = ta__new_array(statistics->groups.count, sizeof *statistics->rows);
-        for (size_t i = 0; statistics->rows != NULL && i < statistics->groups.count; i++)
-            statistics->rows[i] = &statistics->groups.items[i];
         status = statistics->rows == NULL ? -1 : ta_statistics_sort(statistics, TA_ORDER_DEFAULT);
     }
     if (status != 0) {
@@ -169,8 +209,7 @@ int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order)
     int (*compare)(const void *, const void *) = NULL;
     switch (order) {
     case TA_ORDER_DEFAULT:
-        compare = compare_default;
-        break;
+        return sort_default(statistics);
     case TA_ORDER_COUNT:
         compare = compare_count;
         break;
