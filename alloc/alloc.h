@@ -88,6 +88,16 @@ struct ta__options {
     uint32_t max_contexts;
     int leak_on_corruption;
     char text[512]; /* as given */
+
+    /* For snapshot/autostart.c: snapshots that the program knows nothing of. */
+    char output[256]; /* file name pattern; "" = none */
+    int is_series;    /* all snapshots as entries of one file */
+    int no_exit_snapshot;
+    int signal_number;
+    uint64_t interval_ns;
+    int at_peak, peak_percent;
+    int at_limit;
+    int is_loud;
 };
 extern struct ta__options ta__options;
 /* Reads the environment; ends the process with status 1 when a value is wrong. */

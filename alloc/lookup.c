@@ -19,9 +19,6 @@
 static size_t frames_of_leaf(uint32_t leaf, void **frames, size_t max, size_t *total)
 {
     size_t count = ta__leaf_frames(leaf, (uint64_t *)frames, frames != NULL ? max : 0);
-    size_t stored = count < max ? count : max;
-    for (size_t i = 0; frames != NULL && i < stored; i++)
-        frames[i] = (void *)((uintptr_t)frames[i] & ~((uintptr_t)1 << 63));
     if (total != NULL)
         *total = ta__leaves()[leaf].total_nframe;
     return count;

@@ -42,7 +42,7 @@ static void say_frames(uint32_t leaf)
     uint64_t addresses[FRAMES_SHOWN];
     size_t count = ta__leaf_frames(leaf, addresses, FRAMES_SHOWN);
     for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++) {
-        uint64_t address = addresses[i] & ~(UINT64_C(1) << 63);
+        uint64_t address = addresses[i];
         struct ta__message message;
         ta__message_begin_plain(&message);
         ta__message_text(&message, "  ");

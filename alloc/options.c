@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -162,6 +163,96 @@ static int set_on_corruption(const char *value, size_t length)
     return ta__options.leak_on_corruption || span_is(value, length, "abort");
 }
 
+static int yes_or_no(const char *value, size_t length, int *answer)
+{
+    *answer = span_is(value, length, "1") || span_is(value, length, "yes");
+    return *answer || span_is(value, length, "0") || span_is(value, length, "no");
+}
+
+static int set_output(const char *value, size_t length)
+{
+    if (length == 0 || length >= sizeof ta__options.output)
+        return 0;
+    memcpy(ta__options.output, value, length);
+    ta__options.output[length] = '\0';
+    return 1;
+}
+
+static int set_series(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.is_series);
+}
+
+static int set_at_exit(const char *value, size_t length)
+{
+    int wanted;
+    int is_answer = yes_or_no(value, length, &wanted);
+    ta__options.no_exit_snapshot = !wanted;
+    return is_answer;
+}
+
+/* Seconds, with up to three decimals. */
+static int set_interval(const char *value, size_t length)
+{
+    uint64_t milliseconds = 0;
+    uint64_t unit = 1000;
+    size_t at = 0;
+    for (; at < length && value[at] >= '0' && value[at] <= '9' && milliseconds < 100000000000; at++)
+        milliseconds = milliseconds * 10 + (uint64_t)(value[at] - '0') * 1000;
+    if (at == 0)
+        return 0;
+    if (at < length && value[at] == '.')
+        for (at++; at < length && value[at] >= '0' && value[at] <= '9'; at++)
+            milliseconds += (uint64_t)(value[at] - '0') * (unit /= 10);
+    if (at < length && value[at] == 's')
+        at++;
+    ta__options.interval_ns = milliseconds * 1000000;
+    return at == length && milliseconds >= 10;
+}
+
+static int set_signal(const char *value, size_t length)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"PROF", SIGPROF}, {"URG", SIGURG}};
+    if (length > 3 && memcmp(value, "SIG", 3) == 0) {
+        value += 3;
+        length -= 3;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (span_is(value, length, names[i].name))
+            ta__options.signal_number = names[i].number;
+    int64_t number = size_number(value, length);
+    if (number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP)
+        ta__options.signal_number = (int)number;
+    return ta__options.signal_number != 0;
+}
+
+/* 1 or yes, or how many percent the peak must have grown. */
+static int set_peak(const char *value, size_t length)
+{
+    if (yes_or_no(value, length, &ta__options.at_peak))
+        return 1;
+    if (length > 0 && value[length - 1] == '%')
+        length--;
+    int64_t percent = size_number(value, length);
+    ta__options.at_peak = 1;
+    ta__options.peak_percent = (int)percent;
+    return percent > 0 && percent <= 1000;
+}
+
+static int set_on_limit(const char *value, size_t length)
+{
+    ta__options.at_limit = span_is(value, length, "snapshot");
+    return ta__options.at_limit || span_is(value, length, "none");
+}
+
+static int set_loud(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.is_loud);
+}
+
 static const struct option {
     const char *key;
     int (*set)(const char *value, size_t length); /* 0: not a value of this option */
@@ -170,6 +261,14 @@ static const struct option {
     {"sample", set_sample, "a size such as 512KiB"},
     {"max_contexts", set_max_contexts, "a number from 1024 to 268435456"},
     {"on_corruption", set_on_corruption, "abort or leak"},
+    {"output", set_output, "a file name of at most 255 bytes"},
+    {"series", set_series, "yes or no"},
+    {"exit", set_at_exit, "yes or no"},
+    {"interval", set_interval, "seconds, at least 0.01"},
+    {"peak", set_peak, "yes, no, or a percentage from 1 to 1000"},
+    {"signal", set_signal, "a signal's name or number"},
+    {"on_limit", set_on_limit, "snapshot or none"},
+    {"loud", set_loud, "yes or no"},
 };
 
 static void refuse_value(const char *key, const char *value, size_t length, const char *expects)

@@ -27,6 +27,8 @@ SHARED_BY_LIBRARIES void ta_snapshot_free(struct ta_snapshot *snapshot)
 {
     if (snapshot == NULL)
         return;
+    if (snapshot->attachment != NULL)
+        snapshot->attachment_release(snapshot->attachment);
     if (snapshot->loaded != NULL)
         snapshot->operations->release(snapshot->loaded);
     ta__buffer_free(&snapshot->image.bytes);

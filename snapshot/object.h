@@ -35,6 +35,8 @@ struct ta_snapshot {
     struct ta__image image;
     struct ta__loaded *loaded; /* published with release order by whoever decodes first */
     const struct ta__snapshot_operations *operations;
+    void *attachment; /* what analysis made of it, and how to free that; published with release order */
+    void (*attachment_release)(void *attachment);
     struct ta__buffer metadata, metadata_bytes; /* of struct ta__metadata_row; texts with a NUL each */
     char warning[256];                          /* what loading could not read */
 };

@@ -323,7 +323,9 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
     struct ta__path_frame *path = (struct ta__path_frame *)self->new_slots;
     for (uint32_t i = 0; i < length; i++) {
         const struct ta__state *state = &self->states[depth - length + i];
-        path[i] = (struct ta__path_frame){.address = state->ip, .salt = state->salt};
+        /* As of a return address: readers look one byte before it. */
+        uint64_t address = state->ip >> 63 != 0 ? (state->ip & ~TA__IP_INTERRUPTED) + 1 : state->ip;
+        path[i] = (struct ta__path_frame){.address = address, .salt = state->salt};
     }
     uint32_t flags = self->states[0].flags & TA__STATE_CUT_SHORT ? TA__LEAF_CUT_SHORT : 0;
     return ta__leaf_intern(hash, path, length, total_frames(depth), domain, flags);

@@ -31,8 +31,8 @@ void ta__capture_forget(struct ta__thread *self);
 
 /* One frame of a path that is to be interned. */
 struct ta__path_frame {
-    uint64_t address;
-    uint32_t salt; /* which occupant of the address: see modules.h */
+    uint64_t address; /* a return address; one more than the address of a frame that a signal interrupted */
+    uint32_t salt;    /* which occupant of the address: see modules.h */
 };
 
 int ta__contexts_init(uint32_t max_contexts);
