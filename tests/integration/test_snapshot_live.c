@@ -137,7 +137,7 @@ static void *allocate_all_the_time(void *argument)
 
 static void test_snapshots_while_64_threads_allocate_are_sound(void)
 {
-    enum { THREADS = 64, SNAPSHOTS = 30 };
+    enum { THREADS = 64, SNAPSHOTS = 12 };
     pthread_t threads[THREADS];
     atomic_store(&go_on, 1);
     for (uintptr_t i = 0; i < THREADS; i++)
