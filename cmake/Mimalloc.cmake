@@ -36,6 +36,7 @@ endif()
 add_library(mimalloc_source INTERFACE)
 target_include_directories(mimalloc_source SYSTEM INTERFACE "${TA_MIMALLOC_DIR}/include" "${TA_MIMALLOC_DIR}/src")
 target_compile_definitions(mimalloc_source INTERFACE
+    MI_DEBUG=0                 # in every build: its padding and encoded lists are not what alloc/heap.h knows
     MI_NO_THP                  # else a heap per thread and domain costs twenty times the memory
     MI_VISIT_ABANDONED=1       # else very large blocks are not seen by walks and outlive their heap
     MI_SKIP_COLLECT_ON_EXIT=1) # memory is still in use when the process ends
