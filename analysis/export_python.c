@@ -24,6 +24,8 @@
 #include "analysis/output.h"
 #include "base/bytes.h"
 
+#define BLOCKS_MAX (1u << 30)
+
 enum opcode {
     MARK = '(',
     STOP = '.',
@@ -228,10 +230,19 @@ static void put_snapshot(struct pickler *pickler)
     put_op(pickler, STOP);
 }
 
+/* Python has one object per block, we have a count. */
+static int check_block_count(const struct ta__view *view)
+{
+    ta__wide blocks = 0;
+    for (uint32_t i = 0; i < view->trace_count; i++)
+        blocks += view->traces[i].count;
+    return blocks <= BLOCKS_MAX ? 0 : ta__fail("more than %u blocks: too many for Python to hold", BLOCKS_MAX);
+}
+
 int ta_snapshot_export_python(const struct ta_snapshot *snapshot, ta_write_function write, void *user)
 {
     const struct ta__model *model = ta__model_of(snapshot);
-    if (model == NULL)
+    if (model == NULL || check_block_count(model->view) != 0)
         return -1;
     struct pickler pickler = {.output = {.write = write, .user = user}, .model = model};
     pickler.names = ta__new_array(model->name_count, sizeof *pickler.names);

@@ -144,6 +144,16 @@ static void test_export_stops_when_its_reader_does(void)
     ta_snapshot_free(snapshot);
 }
 
+static void test_python_export_of_more_blocks_than_python_holds_is_refused(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 0, 'count': 18446744073709551615, 'frames': [['a', 1]]}");
+    struct collected collected = {.length = 0};
+
+    TEST_ASSERT_EQUAL(-1, ta_snapshot_export_python(snapshot, collect, &collected));
+    TEST_ASSERT_EQUAL_STRING("more than 1073741824 blocks: too many for Python to hold", ta_error_text());
+    ta_snapshot_free(snapshot);
+}
+
 static void filters_refused(const char *document, const char *error)
 {
     struct ta_filter *filters;
@@ -198,6 +208,7 @@ int main(void)
     RUN_TEST(test_import_of_broken_text_is_refused_with_line_and_column);
     RUN_TEST(test_import_of_deep_nesting_is_refused);
     RUN_TEST(test_export_stops_when_its_reader_does);
+    RUN_TEST(test_python_export_of_more_blocks_than_python_holds_is_refused);
     RUN_TEST(test_filters_from_json_read_every_member);
     RUN_TEST(test_filters_from_json_that_are_none_are_refused);
     return UNITY_END();
