@@ -231,4 +231,5 @@ void ta__trace_after_fork_in_child(void)
     ta__contexts_after_fork();
     ta__counters_after_fork();
     ta__tracked_after_fork();
+    ta__modules_after_fork();
 }

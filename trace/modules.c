@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/world.h"
 #include "trace/objects.h"
 #include "trace/rules.h"
 
@@ -226,6 +227,7 @@ static void retire(struct ta__module *module)
         return;
     ta__add_acq_rel(&ta__modules_generation, 1);
     ta__rules_forget();
+    ta__gate_change(0, 0); /* a new generation of the gate: every thread forgets its stack before its next operation */
 }
 
 static int is_loaded_as(const struct ta__module *module, const struct ta__object *object)

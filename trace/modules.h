@@ -7,8 +7,8 @@
  *
  * No rule may outlive its object. While loading an object, ld.so allocates after the unloading of an earlier one and
  * before the mapping of the new one; so whoever sees an allocation whose caller lies in ld.so calls ta__modules_check,
- * which notices what is gone and begins a new generation: cached rules no longer match, and threads compare
- * ta__modules_generation with the number they noted beside their remembered stacks. */
+ * which notices what is gone and begins a new generation: cached rules no longer match, and a new generation of
+ * the gate (base/world.h) makes every thread forget its remembered stack. */
 #ifndef TA_TRACE_MODULES_H
 #define TA_TRACE_MODULES_H
 

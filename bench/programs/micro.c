@@ -255,8 +255,8 @@ int main(int argc, char **argv)
         void (*run)(long n);
         long n;
     } loads[] = {
-        {"small", pairs, 40000000},     {"places", places, 15000000}, {"batch", batch, 1500},
-        {"large", large, 4000000},      {"realloc", grow, 40000},     {"calloc", zeroed, 10000000},
+        {"small", pairs, 40000000},      {"places", places, 15000000}, {"batch", batch, 1500},
+        {"large", large, 4000000},       {"realloc", grow, 40000},     {"calloc", zeroed, 10000000},
         {"handover", handover, 6000000}, {"larson", larson, 15000000}, {"threads", many_threads, 64},
         {"little", little, 1000},
     };
