@@ -7,6 +7,7 @@
 #include "tests/support/fake_live.h"
 
 struct ta__source *fake_live;
+pthread_mutex_t fake_live_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int ta__source_open(struct ta__source *source)
 {
@@ -14,7 +15,9 @@ int ta__source_open(struct ta__source *source)
         errno = EINVAL;
         return ta__error_set("tracealloc must be tracing memory allocations to take a snapshot", NULL);
     }
+    pthread_mutex_lock(&fake_live_lock);
     *source = *fake_live;
+    pthread_mutex_unlock(&fake_live_lock);
     return 0;
 }
 
