@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/support.h"
+#include "analysis/symbolizing.h"
 #include "base/hash.h"
 
 #define NONE         UINT32_MAX
@@ -369,6 +370,7 @@ void ta__model_free(struct ta__model *model)
     free(model->domain_numbers);
     free(model->domain_names);
     free(model->thread_names);
+    ta__symbolized_free(model->symbolized);
     free(model);
 }
 

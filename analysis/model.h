@@ -59,6 +59,7 @@ struct ta__model {
     size_t domain_count;
     char **labels; /* texts that belong to the model itself */
     size_t label_count, label_capacity;
+    struct ta__symbolized *symbolized; /* what it was built from, unless the view has symbols of its own */
 };
 
 /* What symbolising made of the frames of kind ADDRESS, in the shape of the view's own tables. */

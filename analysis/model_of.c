@@ -1,79 +1,56 @@
-/* model_of.c: where a snapshot meets its model. The only file of analysis that looks into struct ta_snapshot, and the
- * place where addresses become lines: once per snapshot, unless the recording carries its symbols already. */
+/* model_of.c: where a snapshot meets its model: built on the first question, once per snapshot. The only file of analysis
+ * that looks into struct ta_snapshot. */
 #include "analysis/model.h"
 
-#include <stdlib.h>
-
-#include "analysis/symbols.h"
+#include "analysis/symbolizing.h"
 #include "base/atomics.h"
-#include "base/error.h"
 #include "snapshot/object.h"
 #include "snapshot/read.h"
 
-/* What hangs on a snapshot: the model, and the symbolizer whose tables it refers to. */
-struct attachment {
-    struct ta__model *model;
-    struct ta__symbolizer *symbolizer;
-};
-
-static void release(void *pointer)
+static void release(void *model)
 {
-    struct attachment *attachment = pointer;
-    if (attachment == NULL)
-        return;
-    ta__model_free(attachment->model);
-    ta__symbolizer_close(attachment->symbolizer);
-    free(attachment);
+    ta__model_free(model);
 }
 
-static int has_addresses(const struct ta__view *view)
+/* Addresses become lines here, unless the recording carries its symbols already. */
+static struct ta__model *build(const struct ta__view *view)
 {
-    for (uint32_t i = 0; i < view->frame_count; i++)
-        if (view->frames[i].kind == TA__FRAME_ADDRESS)
-            return 1;
-    return 0;
-}
-
-static struct attachment *build(const struct ta__view *view)
-{
-    struct attachment *attachment = calloc(1, sizeof *attachment);
-    if (attachment == NULL) {
-        ta__error_set("no memory to look at the snapshot", NULL);
-        return NULL;
-    }
     struct ta__model_symbols symbols = {view->symbol_ranges, view->symbols, view->strings, view->string_count};
-    if (view->symbol_ranges == NULL && has_addresses(view)) {
-        struct ta__symbols found;
-        if (ta__symbolize_view(view, NULL, &attachment->symbolizer, &found) == 0)
-            symbols = (struct ta__model_symbols){found.ranges, found.symbols, found.strings, found.string_count};
+    struct ta__symbolized *symbolized = NULL;
+    if (ta__needs_symbols(view)) {
+        symbolized = ta__symbolize(view);
+        if (symbolized == NULL)
+            return NULL;
+        symbols = (struct ta__model_symbols){symbolized->symbols.ranges, symbolized->symbols.symbols,
+                                             symbolized->symbols.strings, symbolized->symbols.string_count};
     }
-    attachment->model = ta__model_build(view, &symbols);
-    if (attachment->model == NULL) {
-        release(attachment);
-        return NULL;
-    }
-    return attachment;
+    struct ta__model *model = ta__model_build(view, &symbols);
+    if (model == NULL)
+        ta__symbolized_free(symbolized);
+    else
+        model->symbolized = symbolized;
+    return model;
 }
 
 struct ta__model *ta__model_of(const struct ta_snapshot *snapshot)
 {
     struct ta_snapshot *holder = (struct ta_snapshot *)(uintptr_t)snapshot; /* a cache, not a change */
-    struct attachment *attachment = ta__load_acquire(&holder->attachment);
-    if (attachment != NULL)
-        return attachment->model;
+    struct ta__model *model = ta__load_acquire(&holder->attachment);
+    if (model != NULL)
+        return model;
     const struct ta__view *view = ta__snapshot_view(holder);
     if (view == NULL)
         return NULL;
-    attachment = build(view);
-    if (attachment == NULL)
+    model = build(view);
+    if (model == NULL)
         return NULL;
 
     /* release: publishes the model; pairs with acquire above. Of two threads that build one, the later gives way. */
     void *expected = NULL;
     ta__store_relaxed(&holder->attachment_release, release); /* every thread stores the same */
-    if (!ta__cas_acq_rel(&holder->attachment, &expected, (void *)attachment)) {
-        release(attachment);
-        attachment = expected;
+    if (!ta__cas_acq_rel(&holder->attachment, &expected, (void *)model)) {
+        ta__model_free(model);
+        model = expected;
     }
-    return attachment->model;
+    return model;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- messages ---- */
@@ -214,6 +215,7 @@ char *cli_read_file(const char *path, size_t *length)
 
 struct ta_snapshot *cli_load(const char *path)
 {
+    cli_show_progress();
     struct ta_snapshot *snapshot = ta_snapshot_load(path);
     if (snapshot == NULL) {
         cli_error("%s", ta_error_text()); /* it names the file */
@@ -258,6 +260,46 @@ struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options
         snapshot = filtered;
     }
     return snapshot;
+}
+
+/* ---- progress ---- */
+
+#define BAR_WIDTH 30
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void draw_progress(void *user, size_t done, size_t total)
+{
+    static double start, last;
+    static int drawn;
+    double now = seconds();
+    (void)user;
+    if (start == 0)
+        start = now;
+    if (done == total) {
+        if (drawn)
+            fputs("\r\033[K", stderr);
+        start = drawn = 0;
+        return;
+    }
+    if (now - start < 1 || now - last < 0.1)
+        return;
+    last = now;
+    drawn = 1;
+    int filled = (int)(done * BAR_WIDTH / total);
+    fprintf(stderr, "\rsymbols [%.*s%*s] %3zu %%", filled, "##############################", BAR_WIDTH - filled, "",
+            done * 100 / total);
+}
+
+void cli_show_progress(void)
+{
+    if (isatty(STDERR_FILENO))
+        ta_symbols_set_progress(draw_progress, NULL);
 }
 
 /* ---- text ---- */

@@ -18,7 +18,7 @@ struct cli_command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct cli_command cli_diff, cli_export, cli_filter, cli_import, cli_stats;
+extern const struct cli_command cli_diff, cli_export, cli_filter, cli_import, cli_stats, cli_symbolize;
 
 /* ---- options ---- */
 
@@ -65,6 +65,11 @@ char *cli_read_file(const char *path, size_t *length);
 struct ta_snapshot *cli_load(const char *path);
 /* The same, filtered by --where and --spec. */
 struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options *options);
+
+/* ---- progress ---- */
+
+/* From now on, looking up symbols shows a bar on standard error when that is a terminal and it takes over a second. */
+void cli_show_progress(void);
 
 /* ---- text ---- */
 

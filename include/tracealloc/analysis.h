@@ -75,8 +75,7 @@ TA_API char **ta_traceback_format(struct ta_traceback traceback, int64_t limit, 
 /* "12.3 MiB": 10240 and 100 are the borders, from B to TiB. With `sign` always a sign. */
 TA_API size_t ta_size_text(double size, int sign, char *text, size_t capacity);
 
-/* ---- traces -------------------------------------------------------------------------------------------------------
- */
+/* ---- traces ------------------------------------------------------------------------------------------------------ */
 
 /* The symbolised stack of a trace (ta_snapshot_trace has its numbers), with total_nframe. Empty beyond the last. */
 TA_API struct ta_traceback ta_snapshot_trace_traceback(const struct ta_snapshot *snapshot, size_t index);
@@ -86,8 +85,7 @@ TA_API int ta_snapshot_trace_equal(const struct ta_snapshot *a, size_t a_index, 
 /* "OLDEST:LINE: SIZE" */
 TA_API size_t ta_snapshot_trace_text(const struct ta_snapshot *snapshot, size_t index, char *text, size_t size);
 
-/* ---- statistics ---------------------------------------------------------------------------------------------------
- */
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
 
 /* Values saturate at their largest number; texts and JSON are exact beyond. */
 struct ta_statistic {
@@ -132,8 +130,7 @@ enum ta_order {
 TA_API int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order);
 TA_API void ta_statistics_free(struct ta_statistics *statistics);
 
-/* ---- differences --------------------------------------------------------------------------------------------------
- */
+/* ---- differences ------------------------------------------------------------------------------------------------- */
 
 struct ta_statistic_diff {
     struct ta_traceback traceback;
@@ -157,8 +154,7 @@ TA_API size_t ta_differences_text(const struct ta_differences *differences, size
 TA_API int ta_differences_sort(struct ta_differences *differences, enum ta_order order);
 TA_API void ta_differences_free(struct ta_differences *differences);
 
-/* ---- filters ------------------------------------------------------------------------------------------------------
- */
+/* ---- filters ----------------------------------------------------------------------------------------------------- */
 
 enum ta_filter_type {
     TA_FILTER_FILENAME = 0, /* tracemalloc's Filter */
@@ -192,8 +188,37 @@ TA_API struct ta_snapshot *ta_snapshot_filter_expression(const struct ta_snapsho
 /* Whether a name matches a pattern as filters see it (a final ".pyc" counts as ".py" in both). */
 TA_API int ta_pattern_matches(const char *pattern, size_t pattern_length, const char *name, size_t name_length);
 
-/* ---- interchange --------------------------------------------------------------------------------------------------
- */
+/* ---- symbols ----------------------------------------------------------------------------------------------------- */
+
+/* Addresses become lines when something is asked for the first time. This is told now and then how far it is, on the
+ * thread that asked, with done == total at the end. For the whole process; set it before asking. NULL = nobody. */
+typedef void (*ta_progress_function)(void *user, size_t done, size_t total);
+TA_API void ta_symbols_set_progress(ta_progress_function progress, void *user);
+
+/* A new snapshot that carries its symbols: dumped, it can be read where the binaries are not. Symbols that were stored
+ * before are kept. */
+TA_API struct ta_snapshot *ta_snapshot_symbolize(const struct ta_snapshot *snapshot);
+
+/* What was found for a loaded object of the traced program. */
+enum ta_module_state {
+    TA_MODULE_UNUSED,     /* no frame is in it */
+    TA_MODULE_LINES,      /* lines from its debug information */
+    TA_MODULE_NAMES_ONLY, /* no debug information: function names at best */
+    TA_MODULE_ABSENT,     /* the file is gone or unreadable */
+    TA_MODULE_DIFFERS,    /* the file on disk is another build: not used */
+    TA_MODULE_UNREADABLE, /* no ELF file */
+    TA_MODULE_STORED      /* the snapshot came with its symbols */
+};
+struct ta_module_symbols {
+    const char *path;
+    enum ta_module_state state;
+    const char *reason; /* why there are no lines, in words; "" when there are */
+};
+/* 0, or -1 beyond the last module. */
+TA_API int ta_snapshot_module_symbols(const struct ta_snapshot *snapshot, size_t index,
+                                      struct ta_module_symbols *module);
+
+/* ---- interchange ------------------------------------------------------------------------------------------------- */
 
 /* Where text goes: called with consecutive pieces; anything but 0 stops the writing. */
 typedef int (*ta_write_function)(void *user, const char *text, size_t length);
