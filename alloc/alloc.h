@@ -55,13 +55,14 @@ struct ta__request {
     size_t size;
     size_t alignment; /* 0 or 16: malloc's own */
     int zeroed;
-    uint32_t domain; /* index, or TA__DOMAIN_AMBIENT */
+    uint64_t domain; /* a number, or TA__DOMAIN_AMBIENT */
 };
 
 /* Serves any request in any mode and state of thread and process. NULL with errno ENOMEM when it cannot. */
 void *ta__allocate(const struct ta__request *request, struct ta__caller caller);
 void ta__release(void *user, struct ta__caller caller);
-void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller caller);
+/* TA__DOMAIN_AMBIENT: the block keeps its domain. */
+void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller caller);
 size_t ta__usable(void *user);
 
 /* ---- emergency.c: when nothing else can be used ------------------------------------------------------------------ */
@@ -77,6 +78,8 @@ size_t ta__emergency_size(const void *user);
 
 /* `user` is in our range but its header does not verify. Reports; aborts or returns as the option says. */
 void ta__misuse(const char *call, void *user);
+/* `user` is, or most likely was, a block of a domain that was destroyed. Reported once, counted always, ignored. */
+void ta__misuse_dead(const char *call, void *user);
 /* `user` is none of ours: counted. */
 void ta__foreign(void *user);
 

@@ -1,70 +1,155 @@
-/* domains.c: see domains.h. */
+/* domains.c: the table of domains, and what each thread keeps of them. See domains.h. The public calls are in
+ * domain_api.c, destruction is in domain_destroy.c. */
 #include "alloc/domains.h"
 
+#include "alloc/domain_table.h"
+#include "alloc/header.h"
 #include "alloc/heap.h"
-#include "base/atomics.h"
 #include "base/hash.h"
-#include "base/lock.h"
 #include "base/memory.h"
-#include "trace/trace.h"
+#include "trace/attribution.h"
 
-static struct {
-    struct ta__lock lock;       /* guards growth; readers need none */
-    struct ta__domain *domains; /* reserved for the maximum */
-    uint32_t *by_number;        /* open addressing: index + 1, newest life of a number; 0 = empty */
-    uint32_t count;             /* release after the entry */
-} table;
+struct ta__domain_table ta__domain_table;
+uint64_t ta__domain_cache[TA__DOMAIN_CACHE];
+void (*ta__domain_on_limit)(uint32_t number);
 
-enum { INDEX_SIZE = 2 * TA__DOMAINS_MAX };
+/* Read, never written: a push finds no match, a pop an edge. */
+struct ta__scope ta__scope_none[2] = {{.key = TA__SCOPE_EDGE}, {.key = TA__SCOPE_UNCACHED}};
+
+#define table ta__domain_table
 
 int ta__domains_init(void)
 {
     if (table.domains != NULL)
         return 1;
-    table.by_number = ta__memory_map(INDEX_SIZE * sizeof *table.by_number);
     table.domains = ta__memory_map(TA__DOMAINS_MAX * sizeof *table.domains);
-    if (table.domains == NULL || table.by_number == NULL)
+    table.retired = ta__memory_map(TA__DOMAINS_MAX * sizeof *table.retired);
+    if (table.domains == NULL || table.retired == NULL)
         return 0;
     table.domains[0].heap = ta__heap_new();
-    table.by_number[ta__hash_word(0) & (INDEX_SIZE - 1)] = 1;
+    table.domains[0].name = "";
+    table.domains[TA__DOMAIN_DEAD].flags = TA__DOMAIN_DESTROYED;
+    table.domains[TA__DOMAIN_DEAD].name = "";
     table.count = 1;
     return table.domains[0].heap != NULL;
 }
 
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* Under the lock: the cell of a number, or the empty one where it would go. Cells of indexes that have another number
+ * by now are passed over. */
 static uint32_t *find_cell(uint32_t number)
 {
-    uint64_t at = ta__hash_word(number) & (INDEX_SIZE - 1);
-    for (;; at = (at + 1) & (INDEX_SIZE - 1)) {
-        uint32_t found = ta__load_acquire(&table.by_number[at]);
-        if (found == 0 || table.domains[found - 1].number == number)
-            return &table.by_number[at];
+    uint32_t mask = table.cells_size - 1;
+    for (uint32_t at = (uint32_t)ta__hash_word(number) & mask;; at = (at + 1) & mask) {
+        uint32_t found = table.cells[at];
+        if (found == 0 || table.domains[found].number == number)
+            return &table.cells[at];
     }
+}
+
+/* Keeps at least half of the cells empty; stale ones go. */
+static int make_room(void)
+{
+    if (table.cells_size != 0 && table.cells_used * 2 < table.cells_size)
+        return 1;
+    uint32_t size = table.cells_size == 0 ? 1024 : table.cells_size;
+    uint32_t living = 0;
+    for (uint32_t index = 1; index < table.count; index++)
+        living += !ta__domain_is_dead(&table.domains[index]);
+    while (size < living * 4)
+        size *= 2;
+    uint32_t *cells = ta__memory_map(size * sizeof *cells);
+    if (cells == NULL)
+        return table.cells_used + 1 < table.cells_size;
+    ta__memory_unmap(table.cells, table.cells_size * sizeof *cells);
+    table.cells = cells;
+    table.cells_size = size;
+    table.cells_used = 0;
+    for (uint32_t index = 1; index < table.count; index++)
+        if (!ta__domain_is_dead(&table.domains[index])) {
+            *find_cell(table.domains[index].number) = index;
+            table.cells_used++;
+        }
+    return 1;
+}
+
+static uint64_t *cache_of(uint32_t number)
+{
+    return &ta__domain_cache[number % TA__DOMAIN_CACHE];
+}
+
+uint32_t ta__domain_find_number(uint32_t number)
+{
+    uint32_t index = table.cells_size != 0 ? *find_cell(number) : 0;
+    return index != 0 && !ta__domain_is_dead(&table.domains[index]) ? index : 0;
+}
+
+/* An index that names no living domain: a fresh one, or the one that has been out of use for longest. */
+static uint32_t take_index(void)
+{
+    uint32_t waiting = table.retired_end - table.retired_begin;
+    if (waiting > RETIRED_MIN || (table.count >= TA__DOMAIN_DEAD && waiting > 0))
+        return table.retired[table.retired_begin++ % TA__DOMAINS_MAX];
+    return table.count < TA__DOMAIN_DEAD ? table.count : 0;
+}
+
+uint32_t ta__domain_make(uint32_t number, uint32_t flags)
+{
+    if (!ta__trace_tables_ready() || !make_room())
+        return 0;
+    uint32_t index = take_index();
+    if (index == 0)
+        return 0;
+    uint32_t leaf = ta__leaf_untraced(index);
+    if (leaf == 0)
+        return 0; /* the tables of leaves are full; a retired index is lost with it */
+    struct ta__domain *domain = &table.domains[index];
+    int is_shared = (flags & TA__DOMAIN_ARENA) == 0 && table.own_heaps >= TA__DOMAIN_HEAPS_MAX;
+    if (is_shared && table.shared_index == 0)
+        table.shared_index = index;
+    *domain = (struct ta__domain){.number = number, .flags = flags, .name = "", .untraced_leaf = leaf};
+    domain->heap_index = is_shared ? table.shared_index : index;
+    table.own_heaps += !is_shared;
+    if (index == table.count)
+        ta__store_release(&table.count, index + 1);
+    uint32_t *cell = find_cell(number);
+    table.cells_used += *cell == 0;
+    *cell = index;
+    return index;
 }
 
 int ta__domain_known(uint32_t number)
 {
     if (number == 0)
         return 0;
-    return (int)ta__load_acquire(find_cell(number)) - 1;
+    uint64_t cached = ta__load_acquire(cache_of(number));
+    if (cached >> 32 == number)
+        return (int)(uint32_t)cached;
+    ta__lock_acquire(&table.lock);
+    uint32_t index = ta__domain_find_number(number);
+    ta__lock_release(&table.lock);
+    return index != 0 ? (int)index : TA__DOMAIN_NONE;
 }
 
 int ta__domain_index(uint32_t number)
 {
-    int known = ta__domain_known(number);
-    if (known >= 0)
-        return known;
+    if (number == 0)
+        return 0;
+    uint64_t cached = ta__load_acquire(cache_of(number));
+    if (cached >> 32 == number)
+        return (int)(uint32_t)cached;
     ta__lock_acquire(&table.lock);
-    uint32_t *cell = find_cell(number);
-    if (*cell == 0 && table.count < TA__DOMAINS_MAX) {
-        uint32_t index = table.count;
-        table.domains[index].number = number;
-        table.domains[index].heap_index = index;
-        ta__store_release(&table.count, index + 1);
-        ta__store_release(cell, index + 1);
-    }
-    known = (int)*cell - 1;
+    uint32_t index = ta__domain_find_number(number);
+    int is_new = index == 0;
+    if (is_new)
+        index = ta__domain_make(number, 0);
+    if (index != 0)
+        ta__store_release(cache_of(number), (uint64_t)number << 32 | index);
     ta__lock_release(&table.lock);
-    return known;
+    if (is_new && index != 0 && (ta__gate_read() & TA__GATE_DOMAINS) == 0)
+        ta__gate_change(TA__GATE_DOMAINS, 0);
+    return index != 0 ? (int)index : TA__DOMAIN_NONE;
 }
 
 uint32_t ta__domain_count(void)
@@ -77,29 +162,267 @@ struct ta__domain *ta__domain_at(uint32_t index)
     return &table.domains[index];
 }
 
-void *ta__domain_part(struct ta__thread *self, uint32_t index)
-{
-    if (self->domains == NULL)
-        self->domains = ta__memory_map(TA__DOMAINS_MAX * sizeof(void *));
-    void **parts = self->domains;
-    if (parts == NULL)
-        return NULL;
-    if (parts[index] == NULL) {
-        struct ta__domain *domain = ta__domain_at(index);
-        if (ta__load_acquire(&domain->heap) == NULL) {
-            ta__lock_acquire(&table.lock);
-            if (domain->heap == NULL)
-                ta__store_release(&domain->heap, ta__heap_new());
-            ta__lock_release(&table.lock);
-            if (domain->heap == NULL)
-                return NULL;
-        }
-        parts[index] = ta__heap_part(domain->heap);
-    }
-    return parts[index];
-}
-
 void ta__domains_after_fork(void)
 {
     table.lock.state = 0;
+}
+
+/* ---- a thread's slots -------------------------------------------------------------------------------------------- */
+
+uint32_t ta__domain_capture(uint32_t index)
+{
+    return index; /* an explicit domain 0 is not for rules to change */
+}
+
+int ta__domains_adapt(struct ta__thread *self)
+{
+    struct ta__domain_parts *parts = self->domains;
+    if (parts == NULL) {
+        parts = ta__memory_map(sizeof *parts);
+        if (parts == NULL)
+            return 0;
+        parts->slots[0].theap = self->theap;
+        parts->slots[0].headroom = INT64_MAX / 2; /* domain 0 is not counted here: it never has a new high */
+        parts->slots[0].cold = parts->cold_count = 1;
+        parts->scopes[0] = (struct ta__scope){.slot = &parts->slots[0], .key = TA__SCOPE_EDGE};
+        parts->scopes_filled = 1;
+        parts->scopes[1].key = TA__SCOPE_UNCACHED;
+        ta__store_release(&self->domains, parts);
+    }
+    parts->slots[0].theap = self->theap;
+    parts->slots[0].untraced_check = ta__header_key | TA__KIND_PLAIN;
+    parts->scopes[0].capture = ta__attribution_key();
+    if (self->scope == ta__scope_none)
+        self->scope = parts->scopes;
+    return 1;
+}
+
+struct ta__domain_slot *ta__domain_slot(struct ta__thread *self, uint32_t index)
+{
+    if (TA_UNLIKELY(self->domains == NULL) && !ta__domains_adapt(self))
+        return NULL;
+    struct ta__domain_parts *parts = self->domains;
+    struct ta__domain_slot *slot = &parts->slots[index];
+    if (TA_UNLIKELY(slot->cold == 0)) {
+        uint32_t cold = parts->cold_count;
+        parts->cold[cold] = (struct ta__domain_cold){.index = index};
+        slot->leaf = ta__domain_at(index)->untraced_leaf;
+        slot->untraced_check = ta__header_key | TA__KIND_DOMAIN;
+        slot->traced_flip = TA__KIND_DOMAIN ^ TA__KIND_TRACED;
+        slot->cold = cold;
+        ta__store_release(&parts->cold_count, cold + 1);
+    }
+    return slot;
+}
+
+void *ta__domain_part(struct ta__thread *self, uint32_t index)
+{
+    if (index == 0)
+        return self->theap;
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
+    if (slot == NULL)
+        return NULL;
+    if (slot->theap == NULL) {
+        struct ta__domain *owner = ta__domain_at(ta__domain_at(index)->heap_index);
+        if (ta__load_acquire(&owner->heap) == NULL) {
+            ta__lock_acquire(&table.lock);
+            if (owner->heap == NULL)
+                ta__store_release(&owner->heap, ta__heap_new());
+            ta__lock_release(&table.lock);
+            if (owner->heap == NULL)
+                return NULL;
+        }
+        slot->theap = ta__heap_part(owner->heap);
+    }
+    return slot->theap;
+}
+
+uint32_t ta__domain_ambient(struct ta__thread *self)
+{
+    if (TA_LIKELY(self->domains == NULL))
+        return 0;
+    struct ta__scope *scope = self->scope;
+    if (scope->slot == NULL)
+        return 0;
+    uint32_t index = (uint32_t)(scope->slot - self->domains->slots);
+    if (TA_LIKELY(!ta__domain_is_dead(ta__domain_at(index))))
+        return index;
+    /* Its domain was destroyed: the scope goes on in the number's next life. */
+    int fresh = ta__domain_index(scope->number);
+    struct ta__domain_slot *slot = fresh >= 0 ? ta__domain_slot(self, (uint32_t)fresh) : NULL;
+    if (slot == NULL)
+        return 0;
+    scope->slot = slot;
+    scope->capture = ta__domain_capture((uint32_t)fresh);
+    return (uint32_t)fresh;
+}
+
+void ta__domains_thread_done(struct ta__thread *self)
+{
+    struct ta__domain_parts *parts = self->domains;
+    self->scope = ta__scope_none;
+    self->crossed = 0;
+    if (parts == NULL)
+        return;
+    for (uint32_t cold = 1; cold < parts->cold_count; cold++) {
+        struct ta__domain_slot *slot = &parts->slots[parts->cold[cold].index];
+        if (slot->cold == cold) {
+            ta__domain_flush(self, slot);
+            slot->theap = NULL;
+        }
+    }
+    parts->slots[0].theap = NULL;
+    for (uint32_t i = 1; i < parts->scopes_filled; i++)
+        parts->scopes[i].key = TA__SCOPE_UNCACHED;
+    parts->scopes_over = 0;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+static void raise_peak(struct ta__domain *domain, int64_t candidate)
+{
+    int64_t peak = ta__load_relaxed(&domain->peak);
+    while (candidate > peak && !ta__cas_relaxed(&domain->peak, &peak, candidate))
+        ;
+}
+
+void ta__domain_flush(struct ta__thread *self, struct ta__domain_slot *slot)
+{
+    struct ta__domain *domain = ta__domain_at((uint32_t)(slot - self->domains->slots));
+    struct ta__domain_cold *cold = &self->domains->cold[slot->cold];
+    int64_t delta = cold->high - slot->headroom;
+    int64_t before = __atomic_fetch_add(&domain->current, delta, __ATOMIC_RELAXED);
+    raise_peak(domain, before + cold->high);
+    ta__store_relaxed(&cold->high, 0);
+    ta__store_relaxed(&slot->headroom, 0);
+    if (TA_UNLIKELY(ta__load_relaxed(&domain->is_above) != 0) && (uint64_t)(before + delta) <= domain->soft)
+        ta__store_relaxed(&domain->is_above, 0u);
+}
+
+static int new_high(struct ta__thread *self, struct ta__domain_slot *slot, size_t size, int may_refuse)
+{
+    uint32_t index = (uint32_t)(slot - self->domains->slots);
+    struct ta__domain *domain = ta__domain_at(index);
+    struct ta__domain_cold *cold = &self->domains->cold[slot->cold];
+    int64_t high = cold->high - slot->headroom;
+    int64_t live = ta__load_relaxed(&domain->current) + high;
+    uint64_t hard = ta__load_relaxed(&domain->hard);
+    if (TA_UNLIKELY(hard != 0 && live > (int64_t)hard && may_refuse)) {
+        ta__owner_add(&slot->allocated_blocks, (uint64_t)-1);
+        ta__owner_add(&slot->allocated_bytes, -(uint64_t)size);
+        ta__owner_add(&slot->headroom, (int64_t)size);
+        return 0;
+    }
+    ta__store_relaxed(&cold->high, high);
+    ta__store_relaxed(&slot->headroom, 0);
+    uint64_t soft = ta__load_relaxed(&domain->soft);
+    if (TA_UNLIKELY(soft != 0 && live > (int64_t)soft)) {
+        uint32_t below = 0;
+        if (ta__cas_relaxed(&domain->is_above, &below, 1u)) {
+            ta__add_relaxed(&domain->crossings, 1);
+            self->crossed = index;
+        }
+    }
+    if (high > TA__FLUSH_BYTES)
+        ta__domain_flush(self, slot);
+    return 1;
+}
+
+int ta__domain_new_high(struct ta__thread *self, struct ta__domain_slot *slot, size_t size)
+{
+    return new_high(self, slot, size, 1);
+}
+
+/* The slot, or where to count without one. */
+static struct ta__domain_slot *slot_or_lone(struct ta__thread *self, uint32_t index, uint64_t **blocks,
+                                            uint64_t **bytes, int freed)
+{
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
+    struct ta__domain *domain = ta__domain_at(index);
+    if (TA_UNLIKELY(slot == NULL)) {
+        *blocks = freed ? &domain->lone_freed_blocks : &domain->lone_allocated_blocks;
+        *bytes = freed ? &domain->lone_freed_bytes : &domain->lone_allocated_bytes;
+    }
+    return slot;
+}
+
+static void count_lone(uint64_t *blocks, uint64_t *bytes, uint64_t sign, size_t size)
+{
+    ta__add_relaxed(blocks, sign);
+    ta__add_relaxed(bytes, sign * size);
+}
+
+int ta__domain_charge(struct ta__thread *self, uint32_t index, size_t size)
+{
+    uint64_t *blocks, *bytes;
+    if (TA_LIKELY(index == 0))
+        return 1;
+    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 0);
+    if (slot != NULL)
+        return !ta__domain_count_in(slot, size) || ta__domain_new_high(self, slot, size);
+    count_lone(blocks, bytes, 1, size);
+    return 1;
+}
+
+void ta__domain_note(struct ta__thread *self, uint32_t index, size_t size)
+{
+    struct ta__domain_slot *slot = index != 0 ? ta__domain_slot(self, index) : NULL;
+    if (slot != NULL && ta__domain_count_in(slot, size))
+        new_high(self, slot, size, 0);
+}
+
+void ta__domain_uncharge(struct ta__thread *self, uint32_t index, size_t size)
+{
+    uint64_t *blocks, *bytes;
+    if (TA_LIKELY(index == 0))
+        return;
+    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 0);
+    if (slot == NULL) {
+        count_lone(blocks, bytes, (uint64_t)-1, size);
+        return;
+    }
+    ta__owner_add(&slot->allocated_blocks, (uint64_t)-1);
+    ta__owner_add(&slot->allocated_bytes, -(uint64_t)size);
+    ta__owner_add(&slot->headroom, (int64_t)size);
+}
+
+void ta__domain_discharge(struct ta__thread *self, uint32_t index, size_t size)
+{
+    uint64_t *blocks, *bytes;
+    if (TA_LIKELY(index == 0))
+        return;
+    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 1);
+    if (slot == NULL) {
+        count_lone(blocks, bytes, 1, size);
+        return;
+    }
+    ta__domain_count_out(slot, size);
+    if (ta__domain_is_flush_due(slot))
+        ta__domain_flush(self, slot);
+}
+
+void ta__domain_recharge(struct ta__thread *self, uint32_t index, size_t size)
+{
+    uint64_t *blocks, *bytes;
+    if (TA_LIKELY(index == 0))
+        return;
+    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 1);
+    if (slot == NULL) {
+        count_lone(blocks, bytes, (uint64_t)-1, size);
+        return;
+    }
+    ta__owner_add(&slot->freed_blocks, (uint64_t)-1);
+    ta__owner_add(&slot->freed_bytes, -(uint64_t)size);
+    ta__owner_add(&slot->headroom, -(int64_t)size); /* below 0: the next allocation finds a new high */
+}
+
+void ta__domain_say_crossed(struct ta__thread *self)
+{
+    struct ta__domain *domain = ta__domain_at(self->crossed);
+    self->crossed = 0;
+    if (ta__domain_on_limit != NULL)
+        ta__domain_on_limit(domain->number);
+    void (*callback)(uint32_t, uint64_t, void *) = ta__load_acquire(&domain->callback);
+    if (callback != NULL)
+        callback(domain->number, ta__domain_live_bytes(domain), ta__load_relaxed(&domain->context));
 }

@@ -14,11 +14,12 @@
  *      size   bytes asked for, never rounded
  *      epoch  which start/clear the trace belongs to; traces of an earlier epoch are gone
  *
- * kind is in the two low bits, which pointer and key leave 0:
+ * kind is in the low bits, which pointer and key leave 0:
  *      0 plain      no trace, domain 0
  *      1 leaf       the leaf tells domain and stack; whether the trace still counts, the epoch tells (0: there is none)
  *      2 aligned    the block begins `shift` bytes before the header, where a forwarding header stands (below)
  *      3 aligned, with a leaf
+ *      5, 7         the same as 1 and 3 in another domain than 0: free has more to count
  *
  * An aligned block:
  *      block                              header           user pointer (aligned as asked)
@@ -47,7 +48,8 @@ struct ta__header {
 };
 
 enum { TA__HEADER_SIZE = 16, TA__SIZE_BITS = 48 };
-enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_ALIGNED_TRACED = 3 };
+enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_DOMAIN = 4 | TA__KIND_TRACED };
+enum { TA__KIND_MAX = TA__KIND_ALIGNED | TA__KIND_DOMAIN };
 #define TA__SIZE_MASK ((UINT64_C(1) << TA__SIZE_BITS) - 1)
 /* Turns a check into a forwarding mark; far from the kinds. */
 #define TA__FORWARD 0xF0F0F0F4u
@@ -72,7 +74,7 @@ TA_INLINE uint32_t ta__header_check(const void *user, uint32_t kind)
     return ((uint32_t)(uintptr_t)user ^ ta__header_key) | kind;
 }
 
-/* What is left of the check when address, key and neighbours are taken out: a kind (0 … 3), or rubbish. */
+/* What is left of the check when address, key and neighbours are taken out: a kind (0 … 7), or rubbish. */
 TA_INLINE uint32_t ta__header_kind(const void *user)
 {
     const struct ta__header *header = ta__header_of(user);
@@ -81,7 +83,7 @@ TA_INLINE uint32_t ta__header_kind(const void *user)
 
 TA_INLINE int ta__header_verifies(const void *user)
 {
-    return ta__header_kind(user) <= TA__KIND_ALIGNED_TRACED;
+    return ta__header_kind(user) <= TA__KIND_MAX;
 }
 
 /* epoch_bits: the epoch in its place, above the size. */
@@ -158,6 +160,19 @@ TA_INLINE int ta__header_is_traced(const void *user, uint32_t traced_check, uint
     if (TA_UNLIKELY(((uint32_t)(uintptr_t)user ^ header->check) != traced_check))
         return 0;
     *size = header->size_and_epoch ^ epoch_bits;
+    return *size >> 32 == 0;
+}
+
+/* A block of another domain than 0 and of less than 4 GiB, either of this epoch or without a trace; its size in *size. */
+TA_INLINE int ta__header_is_domain(const void *user, uint32_t traced_check, uint64_t epoch_bits, int *is_traced,
+                                   uint64_t *size)
+{
+    const struct ta__header *header = ta__header_of(user);
+    uint32_t left = (uint32_t)(uintptr_t)user ^ header->check;
+    *is_traced = left == (traced_check ^ (TA__KIND_TRACED ^ TA__KIND_DOMAIN));
+    if (!*is_traced && left != (ta__header_key | TA__KIND_DOMAIN))
+        return 0;
+    *size = header->size_and_epoch ^ (*is_traced ? epoch_bits : 0);
     return *size >> 32 == 0;
 }
 

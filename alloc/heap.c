@@ -140,6 +140,27 @@ void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, v
     errno = saved_errno;
 }
 
+struct area_request {
+    void (*visit)(uintptr_t start, size_t bytes, void *context);
+    void *context;
+};
+
+static bool visit_area(const mi_heap_t *heap, const mi_heap_area_t *area, void *block, size_t block_bytes, void *arg)
+{
+    (void)heap, (void)block, (void)block_bytes;
+    const struct area_request *request = arg;
+    request->visit((uintptr_t)area->blocks, area->reserved, request->context);
+    return true;
+}
+
+void ta__heap_visit_areas(void *heap, void (*visit)(uintptr_t start, size_t bytes, void *context), void *context)
+{
+    int saved_errno = errno;
+    struct area_request request = {visit, context};
+    mi_heap_visit_blocks(heap, false, visit_area, &request);
+    errno = saved_errno;
+}
+
 void ta__heap_thread_done(void)
 {
     int saved_errno = errno;

@@ -107,6 +107,8 @@ void *ta__heap_part(void *heap);
 void ta__heap_destroy(void *heap);
 /* Calls visit(block, block_bytes) for every live block; the world is stopped; visit must not allocate. */
 void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, void *context), void *context);
+/* Calls visit(start, bytes) for every page; the world is stopped. */
+void ta__heap_visit_areas(void *heap, void (*visit)(uintptr_t start, size_t bytes, void *context), void *context);
 /* The calling thread is about to end. */
 void ta__heap_thread_done(void);
 void ta__heap_trim(void);

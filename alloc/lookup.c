@@ -55,7 +55,11 @@ size_t ta_get_traceback(uint32_t domain, uintptr_t address, void **frames, size_
 
 size_t ta_get_object_traceback(const void *block, void **frames, size_t max, size_t *total)
 {
-    return ta_get_traceback(0, (uintptr_t)block, frames, max, total);
+    uint32_t number = 0;
+    const struct ta__header *header = ta_is_tracing() ? traced_header(block) : NULL;
+    if (header != NULL)
+        number = ta__domain_at(ta__leaf_domain(header->leaf))->number;
+    return ta_get_traceback(number, (uintptr_t)block, frames, max, total);
 }
 
 /* ---- tracking ---------------------------------------------------------------------------------------------------- */
@@ -71,6 +75,8 @@ static int adopt_live_block(struct ta__thread *self, uint32_t domain, uintptr_t 
     struct ta__header *header = ta__header_of(user);
     uint32_t kind = ta__header_kind(user);
     size_t size = ta__header_size(header);
+    if ((kind & TA__KIND_DOMAIN) == TA__KIND_DOMAIN)
+        return 0;
     if ((kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(header)))
         ta__count_free(self, header->leaf, size);
     ta__header_write(user, (kind & TA__KIND_ALIGNED) | TA__KIND_TRACED, ta__header_leaf(header, kind), size,
@@ -90,11 +96,16 @@ TA_ENTRY int ta_track(uint32_t domain, uintptr_t address, size_t size)
         int index = ta__domain_index(domain);
         struct ta__tracked entry = {.address = address, .size = size, .domain = (uint32_t)index};
         struct ta__tracked old;
-        entry.leaf = index >= 0 ? ta__capture(self, caller.ip, caller.sp, caller.fp, (uint32_t)index) : 0;
+        entry.leaf =
+            index >= 0 ? ta__capture(self, caller.ip, caller.sp, caller.fp, ta__domain_capture((uint32_t)index)) : 0;
         result = -1;
         if (entry.leaf != 0 && ta__tracked_put(&entry, &old)) {
-            if (old.leaf != 0)
+            if (old.leaf != 0) {
                 ta__count_free(self, old.leaf, old.size);
+                ta__domain_discharge(self, entry.domain, old.size);
+            }
+            /* The memory is there already: a hard limit cannot refuse it, only count it. */
+            ta__domain_note(self, entry.domain, size);
             if (!adopt_live_block(self, entry.domain, address) && index == 0)
                 ta__gate_change(TA__GATE_TRACKED, 0);
             ta__count_allocation(self, entry.leaf, size);
@@ -116,12 +127,14 @@ int ta_untrack(uint32_t domain, uintptr_t address)
         int index = ta__domain_known(domain);
         struct ta__tracked old;
         result = 0;
-        if (index >= 0 && ta__tracked_take((uint32_t)index, address, &old))
+        if (index >= 0 && ta__tracked_take((uint32_t)index, address, &old)) {
             ta__count_free(self, old.leaf, old.size);
+            ta__domain_discharge(self, (uint32_t)index, old.size);
+        }
         if (index == 0) {
             /* A live block is hidden: from now on it has no trace. */
             struct ta__header *header = traced_header((const void *)address);
-            if (header != NULL) {
+            if (header != NULL && (ta__header_kind((void *)address) & TA__KIND_DOMAIN) != TA__KIND_DOMAIN) {
                 if (ta__trace_is_present(ta__header_epoch(header)))
                     ta__count_free(self, header->leaf, ta__header_size(header));
                 ta__header_write((void *)address, ta__header_kind((void *)address) & TA__KIND_ALIGNED, 0,

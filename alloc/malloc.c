@@ -15,6 +15,7 @@
 
 #include "base/atomics.h"
 #include "base/world.h"
+#include "tracealloc/domain.h"
 
 enum { SMALL_REQUEST_MAX = TA__SMALL_MAX - TA__HEADER_SIZE };
 
@@ -82,7 +83,7 @@ __attribute__((noinline)) static void *malloc_stack(size_t size, struct ta__thre
     struct ta__caller caller = TA__CALLER();
     if (TA_UNLIKELY(!begin_traced(self, gate, size)))
         return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
-    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->domain);
+    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, 0);
     if (TA_UNLIKELY(leaf == 0))
         return malloc_traced_rest(size, self, leaf, gate);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
@@ -94,7 +95,7 @@ __attribute__((noinline)) static void *malloc_stack(size_t size, struct ta__thre
 /* One frame, from another call site than last time. */
 TA_COLD static void *malloc_other_site(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
 {
-    uint32_t leaf = ta__capture_one(self, ip, self->domain);
+    uint32_t leaf = ta__capture_one(self, ip, 0);
     void *block = leaf != 0 ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
     if (TA_UNLIKELY(block == NULL))
         return malloc_traced_rest(size, self, leaf, gate);
@@ -121,7 +122,7 @@ __attribute__((noinline)) static void *malloc_one_frame(size_t size, struct ta__
 __attribute__((noinline)) static void *malloc_sampled(size_t size, struct ta__thread *self)
 {
     uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 || self->domain != 0 ||
+    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 ||
                     self->sample_left < (int64_t)size))
         return malloc_slow(size);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
@@ -133,6 +134,122 @@ __attribute__((noinline)) static void *malloc_sampled(size_t size, struct ta__th
     return user;
 }
 
+/* ---- allocation where domains are in use ------------------------------------------------------------------------- */
+
+/* The thread's slot has a new highest sum: a limit may refuse the block. */
+TA_COLD static void *domain_new_high(void *user, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
+{
+    struct ta__header *header = ta__header_of(user);
+    size_t size = ta__header_size(header);
+    if (!ta__domain_new_high(self, slot, size)) {
+        if (ta__trace_is_present(ta__header_epoch(header)))
+            ta__count_undo(self, header->leaf, size);
+        ta__heap_free(ta__heap_page(user), header);
+        user = NULL;
+    } else if (self->headroom < 0) {
+        ta__counters_new_high(self);
+    }
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+    if (self->crossed != 0)
+        ta__domain_say_crossed(self);
+    return user != NULL ? user : ta__out_of_memory();
+}
+
+TA_INLINE void *domain_pop(const struct ta__domain_slot *slot, size_t size)
+{
+    return TA_LIKELY(slot->theap != NULL) ? ta__heap_pop(slot->theap, size + TA__HEADER_SIZE) : NULL;
+}
+
+/* Nothing is traced: the block says its domain alone. */
+TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
+                                 void *block)
+{
+    void *user = ta__header_write_traced(block, slot->leaf, size, 0, slot->untraced_check);
+    if (TA_UNLIKELY(ta__domain_count_in(slot, size)))
+        return domain_new_high(user, self, gate, slot);
+    leave(self);
+    return user;
+}
+
+__attribute__((noinline)) static void *malloc_in_scope(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX))
+        return malloc_slow(size);
+    struct ta__domain_slot *slot = self->scope->slot;
+    void *block = domain_pop(slot, size);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_slow(size);
+    return untraced_in_slot(size, self, gate, slot, block);
+}
+
+__attribute__((noinline)) static void *malloc_sampled_in_scope(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 ||
+                    self->sample_left < (int64_t)size))
+        return malloc_slow(size);
+    struct ta__domain_slot *slot = self->scope->slot;
+    void *block = domain_pop(slot, size);
+    if (TA_UNLIKELY(block == NULL))
+        return malloc_slow(size);
+    self->sample_left -= (int64_t)size;
+    return untraced_in_slot(size, self, gate, slot, block);
+}
+
+/* The rest of a traced allocation: the leaf says the domain, be it the scope's or a rule's. NULL and nothing done when
+ * that needs more than a glance. */
+TA_INLINE void *traced_in_domain(struct ta__thread *self, size_t size, uint32_t leaf, uint32_t gate, int *is_done)
+{
+    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
+    void *block = domain_pop(slot, size);
+    *is_done = block != NULL;
+    if (TA_UNLIKELY(block == NULL))
+        return NULL;
+    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits, self->traced_check ^ slot->traced_flip);
+    if (TA_UNLIKELY((ta__count_in(self, leaf, size)) | ta__domain_count_in(slot, size)))
+        return domain_new_high(user, self, gate, slot);
+    ta__compiler_fence();
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+    return user;
+}
+
+__attribute__((noinline)) static void *malloc_stack_in_scope(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    struct ta__caller caller = TA__CALLER();
+    if (TA_LIKELY(begin_traced(self, gate, size))) {
+        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->scope->capture);
+        int is_done = 0;
+        void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
+        if (TA_LIKELY(is_done))
+            return user;
+        ta__store_relaxed(&self->world.view, gate);
+    }
+    return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
+}
+
+__attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
+        return malloc_slow(size);
+    uintptr_t ip = (uintptr_t)__builtin_return_address(0);
+    uint32_t leaf = self->one_leaf;
+    if (TA_UNLIKELY(self->one_ip != ip || self->one_domain != self->scope->capture))
+        leaf = ta__capture_one(self, ip, self->scope->capture);
+    int is_done = 0;
+    void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
+    if (TA_LIKELY(is_done))
+        return user;
+    ta__store_relaxed(&self->world.view, gate);
+    return malloc_slow(size);
+}
+
+/* ---- which of them ----------------------------------------------------------------------------------------------- */
+
 void *ta__malloc_any(size_t size, struct ta__thread *self)
 {
     (void)self;
@@ -142,12 +259,17 @@ void *ta__malloc_any(size_t size, struct ta__thread *self)
 void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
 {
     self->traced_check = ta__header_traced_check(self->epoch_bits);
-    if ((gate & TA__GATE_TRACING) == 0 || self->no_trace)
+    int in_scope = (gate & TA__GATE_DOMAINS) != 0;
+    if (in_scope && self->domains == NULL)
         self->allocate = ta__malloc_any;
+    else if ((gate & TA__GATE_TRACING) == 0 || self->no_trace)
+        self->allocate = in_scope ? malloc_in_scope : ta__malloc_any;
     else if ((gate & TA__GATE_SAMPLED) != 0)
-        self->allocate = malloc_sampled;
+        self->allocate = in_scope ? malloc_sampled_in_scope : malloc_sampled;
+    else if ((gate & TA__GATE_ONE_FRAME) != 0)
+        self->allocate = in_scope ? malloc_one_frame_in_scope : malloc_one_frame;
     else
-        self->allocate = (gate & TA__GATE_ONE_FRAME) != 0 ? malloc_one_frame : malloc_stack;
+        self->allocate = in_scope ? malloc_stack_in_scope : malloc_stack;
 }
 
 /* The page's list is empty: mimalloc finds or makes another page. */
@@ -179,6 +301,55 @@ TA_ENTRY void *ta_malloc(size_t size)
 
 gated:
     return self->allocate(size, self);
+}
+
+/* ---- allocation in a domain that the call names ------------------------------------------------------------------ */
+
+__attribute__((noinline)) static void *domain_malloc_slow(uint32_t domain, size_t size)
+{
+    return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, TA__CALLER());
+}
+
+/* The thread's slot of a number used before; NULL when that takes longer to find out. */
+TA_INLINE struct ta__domain_slot *known_slot(const struct ta__thread *self, uint32_t domain)
+{
+    uint64_t cached = ta__load_relaxed(&ta__domain_cache[domain % TA__DOMAIN_CACHE]);
+    return TA_LIKELY(cached >> 32 == domain) ? &self->domains->slots[(uint32_t)cached] : NULL;
+}
+
+__attribute__((noinline)) static void *domain_malloc_traced(uint32_t domain, size_t size, struct ta__thread *self)
+{
+    uint32_t gate = ta__gate_read();
+    struct ta__caller caller = TA__CALLER();
+    struct ta__domain_slot *slot = known_slot(self, domain);
+    if (TA_LIKELY(slot != NULL && begin_traced(self, gate, size))) {
+        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, (uint32_t)(slot - self->domains->slots));
+        int is_done = 0;
+        void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
+        if (TA_LIKELY(is_done))
+            return user;
+        ta__store_relaxed(&self->world.view, gate);
+    }
+    return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
+}
+
+TA_ENTRY void *ta_domain_malloc(uint32_t domain, size_t size)
+{
+    struct ta__thread *self = ta__self;
+    enter(self);
+    uint32_t gate = ta__gate_read();
+    if (TA_UNLIKELY(gate != self->world.view || self->domains == NULL))
+        return domain_malloc_slow(domain, size);
+    if ((gate & TA__GATE_TRACING) != 0)
+        return (gate & TA__GATE_SAMPLED) != 0 || self->no_trace ? domain_malloc_slow(domain, size)
+                                                                : domain_malloc_traced(domain, size, self);
+    struct ta__domain_slot *slot = known_slot(self, domain);
+    if (TA_UNLIKELY(slot == NULL || size > SMALL_REQUEST_MAX))
+        return domain_malloc_slow(domain, size);
+    void *block = domain_pop(slot, size);
+    if (TA_UNLIKELY(block == NULL))
+        return domain_malloc_slow(domain, size);
+    return untraced_in_slot(size, self, gate, slot, block);
 }
 
 /* ---- release ----------------------------------------------------------------------------------------------------- */
@@ -219,6 +390,44 @@ TA_COLD static void free_flush(struct ta__thread *self, uint32_t gate)
     leave(self);
 }
 
+TA_COLD static void domain_flush(struct ta__domain_slot *slot, struct ta__thread *self, uint32_t gate)
+{
+    ta__domain_flush(self, slot);
+    if (ta__is_flush_due(self))
+        ta__counters_flush(self);
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+}
+
+/* A block of another domain than 0, or one that the slow path understands. */
+__attribute__((noinline)) static void free_in_domain(void *user, struct ta__thread *self, mi_page_t *page,
+                                                     uint32_t gate)
+{
+    int is_traced;
+    uint64_t size;
+    if (TA_UNLIKELY(self->domains == NULL ||
+                    !ta__header_is_domain(user, self->traced_check, self->epoch_bits, &is_traced, &size)))
+        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
+    struct ta__header *header = ta__header_of(user);
+    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[header->leaf].domain];
+    if (TA_UNLIKELY(slot->theap == NULL))
+        return free_slow(user); /* this thread's first of the domain, or the domain is gone */
+    ta__store_relaxed(&self->world.view, 0u);
+    ta__compiler_fence();
+    if (is_traced)
+        ta__count_out(self, header->leaf, size);
+    ta__domain_count_out(slot, size);
+    if (TA_UNLIKELY(!ta__heap_is_local(page)))
+        ta__heap_free_slow(page, header);
+    else if (TA_UNLIKELY(ta__heap_push(page, header)))
+        ta__heap_page_emptied(page);
+    if (TA_UNLIKELY(ta__is_flush_due(self) || ta__domain_is_flush_due(slot)))
+        return domain_flush(slot, self, gate);
+    ta__compiler_fence();
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+}
+
 __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *self)
 {
     uint32_t gate = ta__gate_read();
@@ -234,7 +443,7 @@ __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *
         ta__compiler_fence();
         ta__count_out(self, header->leaf, size); /* the trace goes before the block can come back */
     } else if (!ta__header_is_plain(user)) {
-        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
+        return free_in_domain(user, self, page, gate);
     }
     if (TA_UNLIKELY(!ta__heap_is_local(page)))
         return free_traced_rest(page, header, self, gate);

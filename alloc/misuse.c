@@ -3,6 +3,7 @@
  *      the pointer is …                          what happens
  *      in no page of ours                        ignored and counted: it may belong to another allocator
  *      in our memory, header does not verify     one line; then abort, or leak with on_corruption=leak
+ *      the same where a destroyed domain was      one line for the first; ignored and counted
  *
  * The line says what the pointer most likely is, and with tracing on where the block it points into was allocated. */
 #include "alloc/alloc.h"
@@ -57,6 +58,21 @@ static void say_frames(uint32_t leaf)
         }
         ta__message_send(&message);
     }
+}
+
+void ta__misuse_dead(const char *call, void *user)
+{
+    static uint32_t said;
+    ta__add_relaxed(&ta__trace_events.invalid_frees, 1);
+    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) != 0)
+        return;
+    struct ta__message message;
+    ta__message_begin(&message);
+    ta__message_text(&message, call);
+    ta__message_text(&message, "(");
+    ta__message_hex(&message, (uintptr_t)user);
+    ta__message_text(&message, "): a block of a domain that was destroyed, or no block; ignored from now on");
+    ta__message_send(&message);
 }
 
 void ta__misuse(const char *call, void *user)

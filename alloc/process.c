@@ -51,9 +51,11 @@ static void scrub_block(void *block, size_t block_bytes, void *context)
     struct ta__header *header = ta__header_in_block(block);
     void *user = ta__header_user(header);
     uint32_t kind = ta__header_kind(user);
-    if (kind <= TA__KIND_ALIGNED_TRACED && (kind & TA__KIND_TRACED) != 0 && header->size_and_epoch != 0)
-        ta__header_write(user, kind & TA__KIND_ALIGNED, ta__domain_at(ta__leaf_domain(header->leaf))->untraced_leaf,
-                         ta__header_size(header), 0);
+    if (kind > TA__KIND_MAX || (kind & TA__KIND_TRACED) == 0)
+        return;
+    uint32_t kept = (kind & TA__KIND_DOMAIN) == TA__KIND_DOMAIN ? kind : kind & TA__KIND_ALIGNED;
+    ta__header_write(user, kept, ta__domain_at(ta__leaf_domain(header->leaf))->untraced_leaf, ta__header_size(header),
+                     0);
 }
 
 static void scrub_headers(void)
@@ -132,4 +134,10 @@ void ta__process_ready(void)
     if (ta__options.nframe > 0)
         ta_start(ta__options.nframe);
     errno = saved_errno;
+}
+
+/* A program may steer the tracing, or use domains, before anything has been allocated. */
+__attribute__((constructor)) static void set_up_before_main(void)
+{
+    ta__process_ready();
 }

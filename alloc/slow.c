@@ -59,12 +59,13 @@ struct ta__thread *ta__begin(uint32_t *gate)
         mark(self);
     }
     if (*gate != ta__load_relaxed(&self->world.view)) {
-        if ((*gate & TA__GATE_TRACING) != 0) {
+        if (*gate != 0) {
             ta__store_relaxed(&self->world.view, 0u);
-            ta__trace_adapt(self, *gate);
+            if ((*gate & TA__GATE_DOMAINS) == 0 || ta__domains_adapt(self))
+                ta__trace_adapt(self, *gate);
             ta__malloc_choose(self, *gate);
             if (ta__load_relaxed(&self->world.view) == 0)
-                *gate = 0; /* no memory for tracing: this operation goes untraced, the next one tries again */
+                *gate = 0; /* no memory for this mode: the operation goes untraced, the next one tries again */
         } else {
             ta__capture_forget(self);
         }
@@ -83,6 +84,8 @@ void ta__end(struct ta__thread *self, uint32_t gate)
     int stays_slow = gate == 0 || (gate & TA__GATE_TRACKED) != 0;
     ta__store_relaxed(&self->world.view, stays_slow ? TA__VIEW_STALE : gate);
     ta__store_release(&self->world.in_op, 0u);
+    if (TA_UNLIKELY(self->crossed != 0))
+        ta__domain_say_crossed(self);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -95,22 +98,24 @@ struct live_block {
     size_t size;
     uint32_t kind;
     uint32_t leaf;
-    int is_counted; /* its trace is of this epoch */
+    uint32_t domain; /* index */
+    int is_counted;  /* its trace is of this epoch */
 };
 
 /* 0 when `user` is no live block of ours; says so and counts it. */
 static int examine(const char *call, void *user, struct live_block *live)
 {
     live->page = ta__heap_page(user);
-    if (live->page == NULL) {
-        if (ta__heap_reaches(user))
-            ta__misuse(call, user); /* its page was given back when it was freed */
-        else
-            ta__foreign(user);
+    if (live->page == NULL && !ta__heap_reaches(user)) {
+        ta__foreign(user);
         return 0;
     }
-    if (((uintptr_t)user & 15) != 0 || !ta__header_verifies(user)) {
-        ta__misuse(call, user);
+    /* Without a page: it was given back when the block was freed. */
+    if (live->page == NULL || ((uintptr_t)user & 15) != 0 || !ta__header_verifies(user)) {
+        if (ta__domain_stood_at(user))
+            ta__misuse_dead(call, user);
+        else
+            ta__misuse(call, user);
         return 0;
     }
     live->kind = ta__header_kind(user);
@@ -118,6 +123,11 @@ static int examine(const char *call, void *user, struct live_block *live)
     live->leaf = ta__header_leaf(live->header, live->kind);
     live->size = ta__header_size(live->header);
     live->block = (live->kind & TA__KIND_ALIGNED) != 0 ? ta__aligned_block(user) : live->header;
+    live->domain = (live->kind & TA__KIND_DOMAIN) == TA__KIND_DOMAIN ? ta__leaf_domain(live->leaf) : 0;
+    if (TA_UNLIKELY(ta__domain_is_dead(ta__domain_at(live->domain)))) {
+        ta__misuse_dead(call, user);
+        return 0;
+    }
     live->is_counted = (live->kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(live->header));
     return 1;
 }
@@ -195,6 +205,7 @@ static void *obtain(void *theap, size_t size, size_t alignment, int zeroed, stru
 struct tag {
     uint32_t leaf;
     uint32_t kind;
+    uint32_t domain; /* index */
     uint64_t epoch_bits;
     int is_counted;
 };
@@ -203,26 +214,57 @@ static struct tag untraced_tag(uint32_t domain)
 {
     if (domain == 0)
         return (struct tag){.kind = TA__KIND_PLAIN};
-    return (struct tag){.leaf = ta__domain_at(domain)->untraced_leaf, .kind = TA__KIND_TRACED};
+    return (struct tag){.leaf = ta__domain_at(domain)->untraced_leaf, .kind = TA__KIND_DOMAIN, .domain = domain};
 }
 
 static struct tag traced_tag(uint32_t leaf)
 {
-    return (struct tag){.leaf = leaf, .kind = TA__KIND_TRACED, .epoch_bits = ta__trace_epoch_bits(), .is_counted = 1};
+    uint32_t domain = ta__leaf_domain(leaf);
+    return (struct tag){.leaf = leaf,
+                        .kind = domain == 0 ? (uint32_t)TA__KIND_TRACED : (uint32_t)TA__KIND_DOMAIN,
+                        .domain = domain,
+                        .epoch_bits = ta__trace_epoch_bits(),
+                        .is_counted = 1};
+}
+
+/* Where a request goes if no rule decides: an index, and what capture is told. */
+struct wish {
+    uint32_t domain;
+    uint32_t capture;
+};
+
+static struct wish ambient_wish(struct ta__thread *self)
+{
+    uint32_t domain = ta__domain_ambient(self);
+    return (struct wish){domain, self->domains != NULL ? self->scope->capture : 0};
+}
+
+/* 0 when there is no room for another domain. */
+static int resolve(struct ta__thread *self, uint64_t domain, struct wish *wish)
+{
+    if (TA_LIKELY(domain == TA__DOMAIN_AMBIENT)) {
+        *wish = ambient_wish(self);
+        return 1;
+    }
+    int index = ta__domain_index((uint32_t)domain);
+    if (index < 0)
+        return 0;
+    *wish = (struct wish){(uint32_t)index, ta__domain_capture((uint32_t)index)};
+    return 1;
 }
 
 /* For a request: of its stack when this one is traced. */
-static struct tag tag_for(struct ta__thread *self, uint32_t gate, size_t size, uint32_t domain,
+static struct tag tag_for(struct ta__thread *self, uint32_t gate, size_t size, const struct wish *wish,
                           const struct ta__caller *caller)
 {
     if ((gate & TA__GATE_TRACING) == 0 || self->no_trace ||
         ((gate & TA__GATE_SAMPLED) != 0 && !ta__sample_this(self, size)))
-        return untraced_tag(domain);
-    uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, domain);
+        return untraced_tag(wish->domain);
+    uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, wish->capture);
     if (leaf != 0)
         return traced_tag(leaf);
     ta__owner_add(&self->counted_lost, 1);
-    return untraced_tag(domain);
+    return untraced_tag(wish->domain);
 }
 
 static void write_tag(void *user, uint32_t aligned, const struct tag *tag, size_t size)
@@ -234,7 +276,7 @@ void *ta__finish_allocation(struct ta__thread *self, void *block, size_t size, u
 {
     if (block == NULL)
         return ta__out_of_memory();
-    struct tag tag = leaf != 0 ? traced_tag(leaf) : untraced_tag(self->domain);
+    struct tag tag = leaf != 0 ? traced_tag(leaf) : untraced_tag(0);
     void *user = ta__header_user(block);
     write_tag(user, 0, &tag, size);
     if (tag.is_counted)
@@ -260,13 +302,17 @@ void *ta__allocate(const struct ta__request *request, struct ta__caller caller)
         return allocate_without_thread(request);
 
     void *user = NULL;
-    uint32_t domain = request->domain == TA__DOMAIN_AMBIENT ? self->domain : request->domain;
-    void *theap = domain == self->domain ? self->theap : ta__domain_part(self, domain);
-    if (TA_LIKELY(theap != NULL && ta__size_is_sane(request->size, request->alignment))) {
-        struct tag tag = tag_for(self, gate, request->size, domain, &caller);
+    struct wish wish;
+    if (TA_LIKELY(ta__size_is_sane(request->size, request->alignment) && resolve(self, request->domain, &wish))) {
+        struct tag tag = tag_for(self, gate, request->size, &wish, &caller);
+        void *theap = ta__domain_part(self, tag.domain);
         struct ta__header *header;
         uint32_t shifted;
-        if (obtain(theap, request->size, request->alignment, request->zeroed, &header, &shifted) != NULL) {
+        if (theap == NULL || !ta__domain_charge(self, tag.domain, request->size)) {
+            /* no memory, or more than the domain may have */
+        } else if (obtain(theap, request->size, request->alignment, request->zeroed, &header, &shifted) == NULL) {
+            ta__domain_uncharge(self, tag.domain, request->size);
+        } else {
             user = ta__header_user(header);
             write_tag(user, shifted, &tag, request->size);
             forget_tracked_address(self, gate, user);
@@ -305,6 +351,7 @@ static void release(struct ta__thread *self, uint32_t gate, void *user)
     struct live_block live;
     if (!examine("free", user, &live))
         return;
+    ta__domain_discharge(self, live.domain, live.size);
     forget_trace(self, gate, &live);
     bury(user, &live);
     ta__heap_free(live.page, live.block);
@@ -353,7 +400,7 @@ static int fits_in_place(const struct live_block *live, size_t size)
     return size <= room && size + TA__HEADER_SIZE >= room / 2;
 }
 
-void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller caller)
+void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller caller)
 {
     if (user == NULL)
         return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
@@ -385,27 +432,35 @@ void *ta__reallocate(void *user, size_t size, uint32_t domain, struct ta__caller
     struct live_block live;
     void *result = NULL;
     if (examine("realloc", user, &live) && ta__size_is_sane(size, 0)) {
-        uint32_t home = ta__leaf_domain(live.leaf);
-        uint32_t target = domain == TA__DOMAIN_AMBIENT ? home : domain;
-        int stays = target == home && fits_in_place(&live, size);
-        struct tag tag = tag_for(self, gate, size, target, &caller);
-        if (stays) {
+        /* Without a word from the caller the block stays where it is, whatever the scope or the rules say now. */
+        struct wish wish = {live.domain, ta__domain_capture(live.domain)};
+        if (domain != TA__DOMAIN_AMBIENT && !resolve(self, domain, &wish))
+            wish.domain = live.domain;
+        int stays = wish.domain == live.domain && fits_in_place(&live, size);
+        struct tag tag = tag_for(self, gate, size, &wish, &caller);
+        /* What the block had is free for what it becomes. */
+        ta__domain_discharge(self, live.domain, live.size);
+        struct ta__header *header;
+        uint32_t shifted;
+        void *theap = stays ? NULL : ta__domain_part(self, tag.domain);
+        int is_granted = ta__domain_charge(self, tag.domain, size);
+        if (!is_granted) {
+            ta__domain_recharge(self, live.domain, live.size);
+        } else if (stays) {
             forget_trace(self, gate, &live);
             write_tag(user, live.kind & TA__KIND_ALIGNED, &tag, size);
             result = user;
+        } else if (theap == NULL || obtain(theap, size, 0, 0, &header, &shifted) == NULL) {
+            ta__domain_uncharge(self, tag.domain, size);
+            ta__domain_recharge(self, live.domain, live.size);
         } else {
-            void *theap = target == self->domain ? self->theap : ta__domain_part(self, target);
-            struct ta__header *header;
-            uint32_t shifted;
-            if (theap != NULL && obtain(theap, size, 0, 0, &header, &shifted) != NULL) {
-                result = ta__header_user(header);
-                memcpy(result, user, live.size < size ? live.size : size);
-                /* Old out, new in, and only then may the old address be handed out again. */
-                forget_trace(self, gate, &live);
-                write_tag(result, 0, &tag, size);
-                forget_tracked_address(self, gate, result);
-                bury(user, &live);
-            }
+            result = ta__header_user(header);
+            memcpy(result, user, live.size < size ? live.size : size);
+            /* Old out, new in, and only then may the old address be handed out again. */
+            forget_trace(self, gate, &live);
+            write_tag(result, 0, &tag, size);
+            forget_tracked_address(self, gate, result);
+            bury(user, &live);
         }
         if (result != NULL && tag.is_counted)
             count_block_in(self, gate, tag.leaf, size);

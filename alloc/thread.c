@@ -16,8 +16,11 @@
 #include "trace/sample.h"
 #include "trace/stacks.h"
 
-struct ta__thread ta__thread_none = {
-    .world = {.view = TA__VIEW_STALE}, .theap = TA__THEAP_EMPTY, .allocate = ta__malloc_any, .slot = -1};
+struct ta__thread ta__thread_none = {.world = {.view = TA__VIEW_STALE},
+                                     .theap = TA__THEAP_EMPTY,
+                                     .allocate = ta__malloc_any,
+                                     .scope = ta__scope_none,
+                                     .slot = -1};
 TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
 
 static struct {
@@ -42,6 +45,7 @@ static struct ta__thread *take_structure(void)
             return NULL;
         self->slot = -1;
     }
+    self->scope = ta__scope_none;
     return self;
 }
 
@@ -94,7 +98,6 @@ struct ta__thread *ta__thread_get(void)
     if (threads.has_end_key)
         pthread_setspecific(threads.end_key, self);
     ta__stack_learn_own(self, self->is_main);
-    self->domain = 0;
     self->depth = 0;
     self->no_trace = 0;
     self->foreign_low = self->foreign_high = 0;
@@ -102,7 +105,7 @@ struct ta__thread *ta__thread_get(void)
     self->sample_random = (uint64_t)(uint32_t)self->number << 32 | ta__header_key;
     if (ta__trace_sample_bytes() != 0)
         self->sample_left = ta__sample_interval(&self->sample_random, ta__trace_sample_bytes());
-    void *theap = self->slot >= 0 ? ta__domain_part(self, 0) : NULL;
+    void *theap = self->slot >= 0 ? ta__heap_part(ta__domain_at(0)->heap) : NULL;
     if (theap == NULL) {
         ta__self = &ta__thread_none;
         ta__world_leave(self->slot);
@@ -139,10 +142,9 @@ static void thread_ends(void *value)
     if (self->deferred != NULL)
         ta__thread_free_deferred(self);
     ta__counters_flush(self);
+    ta__domains_thread_done(self);
     ta__heap_thread_done();
     self->theap = TA__THEAP_EMPTY;
-    if (self->domains != NULL)
-        memset(self->domains, 0, ta__domain_count() * sizeof(void *));
     self->is_ready = 0;
     ta__self = &ta__thread_none;
     ta__world_leave(self->slot);

@@ -18,6 +18,7 @@
 
 #include "base/lock.h"
 #include "base/memory.h"
+#include "trace/attribution.h"
 #include "trace/modules.h"
 
 enum { FIRST_INDEX_BITS = 11, LEAVES_MAX_DEFAULT = 1 << 22 };
@@ -34,10 +35,12 @@ static struct {
     int is_full;        /* the cap is reached: new stacks go to <overflow> */
     uint32_t *children; /* open addressing: context ids by (parent, address, module); 0 = empty */
     uint64_t children_mask;
+    uint32_t *attributions; /* by context: whose memory it is by the rules (attribution.h); NULL: there are none */
     struct ta__leaf_index indexes[32]; /* every generation of the leaf index */
     uint32_t index_generation;
     uint64_t index_used;
-    uint32_t *domain_leaves; /* two per domain: untraced, overflow */
+    uint32_t *next_leaf;     /* by leaf: the next older one of its domain */
+    uint32_t *domain_leaves; /* three per domain: untraced, overflow, newest */
     uint32_t domain_leaves_capacity;
 } tables;
 
@@ -107,22 +110,22 @@ static int leaf_index_grow(void)
     return 1;
 }
 
-int ta__contexts_init(uint32_t max_contexts)
+static int make_tables(uint32_t max_contexts)
 {
-    if (tables.contexts != NULL)
-        return 1;
     /* Less and less ambitious where address space is short. */
     for (uint32_t max = max_contexts; max >= 1024; max /= 16) {
         uint32_t leaf_max = max < LEAVES_MAX_DEFAULT ? max : LEAVES_MAX_DEFAULT;
         tables.contexts = ta__memory_map(max * sizeof *tables.contexts);
         tables.leaves = ta__memory_map(leaf_max * sizeof *tables.leaves);
-        if (tables.contexts != NULL && tables.leaves != NULL) {
+        tables.next_leaf = ta__memory_map(leaf_max * sizeof *tables.next_leaf);
+        if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL) {
             tables.context_max = max;
             tables.leaf_max = leaf_max;
             break;
         }
         ta__memory_unmap(tables.contexts, max * sizeof *tables.contexts);
         ta__memory_unmap(tables.leaves, leaf_max * sizeof *tables.leaves);
+        ta__memory_unmap(tables.next_leaf, leaf_max * sizeof *tables.next_leaf);
         tables.contexts = NULL;
         tables.leaves = NULL;
     }
@@ -136,6 +139,14 @@ int ta__contexts_init(uint32_t max_contexts)
     tables.leaf_count = 1;    /* leaf 0: untraced, domain 0 */
     tables.leaves[0].flags = TA__LEAF_UNTRACED;
     return 1;
+}
+
+int ta__contexts_init(uint32_t max_contexts)
+{
+    ta__lock_acquire(&tables.lock);
+    int result = tables.contexts != NULL || make_tables(max_contexts);
+    ta__lock_release(&tables.lock);
+    return result;
 }
 
 size_t ta__contexts_memory(void)
@@ -193,6 +204,8 @@ static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module
         return 0;
     tables.contexts[id] = (struct ta__source_context){.address = address, .parent = parent, .module = module};
     tables.children[at] = id;
+    if (TA_UNLIKELY(tables.attributions != NULL))
+        tables.attributions[id] = ta__attribution_of(tables.attributions[parent], address, module);
     ta__store_release(&tables.context_count, id + 1);
     if ((uint64_t)id * 2 > tables.children_mask)
         children_grow();
@@ -226,11 +239,38 @@ static int context_is_path(uint32_t context, const struct ta__path_frame *path, 
 
 /* ---- leaves (lock held) ------------------------------------------------------------------------------------------ */
 
+enum { NEWEST = 2, CELLS = 3 };
+
+/* What is kept for each domain; NULL when there is no memory. */
+static uint32_t *domain_cell(uint32_t domain, int which)
+{
+    if (domain >= tables.domain_leaves_capacity) {
+        uint32_t capacity = tables.domain_leaves_capacity == 0 ? 256 : tables.domain_leaves_capacity;
+        while (capacity <= domain)
+            capacity *= 2;
+        uint32_t *larger = ta__memory_map(capacity * CELLS * sizeof *larger);
+        if (larger == NULL)
+            return NULL;
+        if (tables.domain_leaves != NULL) {
+            memcpy(larger, tables.domain_leaves, tables.domain_leaves_capacity * CELLS * sizeof *larger);
+            ta__memory_unmap(tables.domain_leaves, tables.domain_leaves_capacity * CELLS * sizeof *larger);
+        }
+        tables.domain_leaves = larger;
+        tables.domain_leaves_capacity = capacity;
+    }
+    return &tables.domain_leaves[domain * CELLS + (uint32_t)which];
+}
+
 static uint32_t leaf_append(uint32_t context, uint32_t total, uint32_t domain, uint32_t flags)
 {
     uint32_t id = tables.leaf_count;
-    if (id >= tables.leaf_max)
+    uint32_t *newest = domain_cell(domain, NEWEST);
+    if (id >= tables.leaf_max || newest == NULL)
         return 0;
+    if ((flags & TA__LEAF_UNTRACED) == 0) {
+        tables.next_leaf[id] = *newest;
+        *newest = id;
+    }
     tables.leaves[id] = (struct ta__source_leaf){
         .context = context, .domain = domain, .total_nframe = (uint16_t)total, .flags = (uint16_t)flags};
     ta__store_release(&tables.leaf_count, id + 1);
@@ -245,6 +285,24 @@ static int leaf_is(uint32_t leaf, const struct ta__path_frame *path, uint32_t le
            context_is_path(entry->context, path, length);
 }
 
+int ta__contexts_attribute(void (*change)(void *context), void *context)
+{
+    ta__lock_acquire(&tables.lock);
+    if (tables.attributions == NULL)
+        tables.attributions = ta__memory_map(tables.context_max * sizeof *tables.attributions);
+    int result = tables.attributions != NULL;
+    if (result) {
+        change(context);
+        for (uint32_t id = 1; id < tables.context_count; id++) {
+            const struct ta__source_context *node = &tables.contexts[id];
+            tables.attributions[id] =
+                ta__attribution_of(tables.attributions[node->parent], node->address, node->module);
+        }
+    }
+    ta__lock_release(&tables.lock);
+    return result;
+}
+
 enum { LEAF_UNTRACED, LEAF_OVERFLOW };
 
 /* The two leaves that every domain has without a stack. */
@@ -253,28 +311,22 @@ static uint32_t domain_leaf(uint32_t domain, int which)
     if (domain == 0 && which == LEAF_UNTRACED)
         return 0;
     ta__lock_acquire(&tables.lock);
-    if (domain >= tables.domain_leaves_capacity) {
-        uint32_t capacity = tables.domain_leaves_capacity == 0 ? 256 : tables.domain_leaves_capacity;
-        while (capacity <= domain)
-            capacity *= 2;
-        uint32_t *larger = ta__memory_map(capacity * 2 * sizeof *larger);
-        if (larger == NULL) {
-            ta__lock_release(&tables.lock);
-            return 0;
-        }
-        if (tables.domain_leaves != NULL) {
-            memcpy(larger, tables.domain_leaves, tables.domain_leaves_capacity * 2 * sizeof *larger);
-            ta__memory_unmap(tables.domain_leaves, tables.domain_leaves_capacity * 2 * sizeof *larger);
-        }
-        tables.domain_leaves = larger;
-        tables.domain_leaves_capacity = capacity;
-    }
-    uint32_t *leaf = &tables.domain_leaves[domain * 2 + (uint32_t)which];
-    if (*leaf == 0)
+    uint32_t *leaf = domain_cell(domain, which);
+    if (leaf != NULL && *leaf == 0)
         *leaf = leaf_append(0, 0, domain, which == LEAF_UNTRACED ? TA__LEAF_UNTRACED : TA__LEAF_OVERFLOW);
-    uint32_t id = *leaf;
+    uint32_t id = leaf != NULL ? *leaf : 0;
     ta__lock_release(&tables.lock);
     return id;
+}
+
+uint32_t ta__leaf_next(uint32_t domain, uint32_t leaf)
+{
+    if (leaf != 0)
+        return tables.next_leaf[leaf];
+    ta__lock_acquire(&tables.lock);
+    leaf = domain < tables.domain_leaves_capacity ? tables.domain_leaves[domain * CELLS + NEWEST] : 0;
+    ta__lock_release(&tables.lock);
+    return leaf;
 }
 
 uint32_t ta__leaf_untraced(uint32_t domain)
@@ -293,6 +345,11 @@ uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint3
     if (tables.contexts == NULL)
         return 0;
     ta__lock_acquire(&tables.lock);
+    uint32_t decided = 0; /* the path's context, where it had to be made to know the domain */
+    if (TA_UNLIKELY(ta__attribution_decides(domain))) {
+        decided = tables.is_full ? 0 : context_of_path(path, length);
+        domain = decided != 0 ? tables.attributions[decided] & TA__ATTRIBUTION_INDEX : 0;
+    }
     uint64_t mask = ta__leaf_index->mask;
     uint64_t at = (hash >> 7) & mask;
     struct ta__leaf_entry *entry;
@@ -313,7 +370,7 @@ uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint3
         at = (at + 1) & mask;
     }
     uint32_t leaf = 0;
-    uint32_t context = tables.is_full ? 0 : context_of_path(path, length);
+    uint32_t context = decided != 0 || tables.is_full ? decided : context_of_path(path, length);
     if (context != 0)
         leaf = leaf_append(context, total, domain, flags);
     if (leaf == 0) {

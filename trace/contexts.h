@@ -55,6 +55,10 @@ TA_INLINE uint32_t ta__leaf_find(uint64_t hash)
 uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint32_t length, uint32_t total,
                          uint32_t domain, uint32_t flags);
 
+/* Lets `change` put other rules in force, with no stack being interned meanwhile, and applies them to every context
+ * there is. Leaves that exist keep their domain. 0: no memory; nothing was changed. */
+int ta__contexts_attribute(void (*change)(void *context), void *context);
+
 /* After fork in the child: the lock is free again. */
 void ta__contexts_after_fork(void);
 

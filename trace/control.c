@@ -23,6 +23,7 @@
 #include "tracealloc.h"
 
 enum { EPOCH_MAX = 0xFFFD, MAX_CONTEXTS_DEFAULT = 1 << 24 };
+#define EPOCH_OF_NONE (UINT64_C(0xFFFE) << 48) /* as in headers, though none has it */
 
 struct ta__trace_events ta__trace_events;
 
@@ -46,6 +47,11 @@ void ta__trace_configure(const struct ta__trace_config *config)
     control.sample_bytes = config->sample_bytes;
     if (config->max_contexts != 0)
         control.max_contexts = config->max_contexts;
+}
+
+int ta__trace_tables_ready(void)
+{
+    return ta__contexts_init(control.max_contexts);
 }
 
 uint64_t ta__trace_epoch(void)
@@ -197,10 +203,12 @@ void ta__trace_adapt(struct ta__thread *self, uint32_t gate)
         self->limit = ta__load_relaxed(&control.limit);
         self->limit_power = power(TA__GOLDEN, self->limit);
         /* Weighted blocks are never freed on the fast path: an epoch that none has keeps them away. */
-        self->epoch_bits = (gate & TA__GATE_SAMPLED) != 0 ? UINT64_C(0xFFFE) << 48 : ta__trace_epoch_bits();
+        self->epoch_bits = (gate & TA__GATE_SAMPLED) != 0 ? EPOCH_OF_NONE : ta__trace_epoch_bits();
         /* Without memory the thread stays on the slow path, untraced and counted. */
         if (!ta__capture_thread_init(self))
             return;
+    } else {
+        self->epoch_bits = EPOCH_OF_NONE;
     }
     ta__store_relaxed(&self->world.view, gate);
 }

@@ -140,6 +140,19 @@ void ta__counters_traced(size_t *current, size_t *peak)
     *peak = (size_t)highest;
 }
 
+void ta__counters_drop(uint32_t leaf)
+{
+    struct ta__source_counts sum;
+    struct ta__source_counts *shared = shared_counts();
+    if (shared == NULL)
+        return;
+    ta__counters_fold(leaf, 1, &sum);
+    uint64_t bytes = sum.allocated_bytes - sum.freed_bytes;
+    ta__add_relaxed(&shared[leaf].freed_blocks, sum.allocated_blocks - sum.freed_blocks);
+    ta__add_relaxed(&shared[leaf].freed_bytes, bytes);
+    __atomic_fetch_sub(&totals.current, (int64_t)bytes, __ATOMIC_RELAXED);
+}
+
 /* ---- for control.c, with the world stopped ----------------------------------------------------------------------- */
 
 void ta__counters_clear(void)

@@ -15,11 +15,13 @@
 
 struct ta__state;
 struct ta__slot;
+struct ta__scope;
+struct ta__domain_parts;
 
 struct ta__thread {
     /* -- line 0: touched by every operation -- */
     struct ta__world_member world;
-    void *theap;                      /* alloc: this thread's part of the heap of its ambient domain */
+    void *theap;                      /* alloc: this thread's part of the heap of domain 0 */
     struct ta__source_counts *counts; /* by leaf; read by any */
     int64_t headroom;                 /* bytes below the highest current since the last flush; read by any */
     int64_t high;                     /* that highest, counted from the flush: current = flushed + high - headroom */
@@ -32,7 +34,7 @@ struct ta__thread {
     struct ta__slot *slots;                           /* the words it was read from, in the same order */
     struct ta__state *new_states;                     /* a walk in progress, innermost first */
     struct ta__slot *new_slots;
-    uint32_t domain;                 /* ambient domain, index into the table of domains */
+    struct ta__scope *scope;         /* alloc: the innermost scope; NULL: none, domain 0 */
     uint32_t one_leaf;               /* of one_ip */
     uint32_t traced_check;           /* alloc: what headers of this epoch carry */
     uint32_t depth;                  /* states in the memo */
@@ -44,7 +46,8 @@ struct ta__thread {
 
     /* -- cold -- */
     void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later */
-    void *domains;                       /* alloc: this thread's part of the heaps of other domains */
+    struct ta__domain_parts *domains;    /* alloc: this thread's part of all other domains; read by any, acquire */
+    uint32_t crossed;                    /* alloc: index of a domain whose limit was crossed; 0 = none */
     uintptr_t own_low, own_high;         /* the thread's own stack */
     uintptr_t foreign_low, foreign_high; /* the mapping of the last other stack it ran on */
     uint64_t sample_random;

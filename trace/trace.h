@@ -35,7 +35,7 @@ struct ta__path_frame {
     uint32_t salt;    /* which occupant of the address: see modules.h */
 };
 
-int ta__contexts_init(uint32_t max_contexts);
+int ta__contexts_init(uint32_t max_contexts); /* 1 when they are there, also from before */
 uint32_t ta__context_count(void);
 uint32_t ta__leaf_count(void);
 uint32_t ta__leaf_capacity(void);
@@ -50,6 +50,8 @@ size_t ta__leaf_frames(uint32_t leaf, uint64_t *addresses, size_t max);
 /* The leaf that stands for all stacks of a domain that could not be interned, and the one for untraced blocks of it. */
 uint32_t ta__leaf_overflow(uint32_t domain);
 uint32_t ta__leaf_untraced(uint32_t domain);
+/* The leaves of a domain but the untraced one, newest first: starts with leaf 0, ends with leaf 0. */
+uint32_t ta__leaf_next(uint32_t domain, uint32_t leaf);
 size_t ta__contexts_memory(void);
 
 /* ---- counters.c: what the leaves hold ------------------------------------------------------------------------------
@@ -63,6 +65,8 @@ TA_COLD void ta__counters_flush(struct ta__thread *self);
 /* For threads without counters of their own, and for ta_track: atomic. */
 void ta__counters_shared_add(uint32_t leaf, size_t size);
 void ta__counters_shared_remove(uint32_t leaf, size_t size);
+/* All that a leaf holds becomes freed; the world is stopped. */
+void ta__counters_drop(uint32_t leaf);
 /* counts[i] = sum over threads of leaf first + i. */
 void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts);
 void ta__counters_traced(size_t *current, size_t *peak);
@@ -76,6 +80,15 @@ TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, 
     ta__owner_add(&counts->allocated_bytes, size);
     ta__owner_add(&self->headroom, -(int64_t)size);
     return self->headroom < 0;
+}
+
+/* An allocation that came to nothing. */
+TA_INLINE void ta__count_undo(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    struct ta__source_counts *counts = &self->counts[leaf];
+    ta__owner_add(&counts->allocated_blocks, (uint64_t)-1);
+    ta__owner_add(&counts->allocated_bytes, -(uint64_t)size);
+    ta__owner_add(&self->headroom, (int64_t)size);
 }
 
 /* A free. Afterwards the caller looks whether so much was freed that ta__counters_flush is due. */
@@ -117,6 +130,8 @@ struct ta__trace_config {
 
 /* The gate changed since this thread looked: adopts mode, limit and epoch. Called outside of pending stops. */
 void ta__trace_adapt(struct ta__thread *self, uint32_t gate);
+/* The tables of leaves, also while nothing is traced; 0: no memory. */
+int ta__trace_tables_ready(void);
 void ta__trace_configure(const struct ta__trace_config *config);
 uint64_t ta__trace_epoch(void);
 uint64_t ta__trace_sample_bytes(void);
