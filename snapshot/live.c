@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "alloc/alloc.h"
+#include "base/atomics.h"
 #include "base/error.h"
 #include "trace/modules.h"
 #include "trace/trace.h"
@@ -86,4 +87,9 @@ int ta__source_open(struct ta__source *source)
 void ta__source_close(struct ta__source *source)
 {
     (void)source;
+}
+
+void ta__source_note_failure(void)
+{
+    ta__add_relaxed(&ta__trace_events.snapshot_errors, 1);
 }

@@ -12,5 +12,7 @@
  * no id dangling: leaves first, then the tables that leaves name, then the tables that those name. */
 TA_NODISCARD int ta__source_open(struct ta__source *source);
 void ta__source_close(struct ta__source *source);
+/* A snapshot could not be taken or written: ta_get_health says so. */
+void ta__source_note_failure(void);
 
 #endif

@@ -27,6 +27,7 @@ uint64_t ta__snapshot_error_count(void)
 static int count_failure(void)
 {
     ta__add_relaxed(&failures, 1);
+    ta__source_note_failure();
     return -1;
 }
 

@@ -189,6 +189,16 @@ static void test_not_tracing_is_said(void)
     TEST_ASSERT_EQUAL_STRING("tracealloc must be tracing memory allocations to take a snapshot", ta_error_text());
 }
 
+static void test_snapshot_that_cannot_be_written_shows_in_the_health(void)
+{
+    struct ta_health before, after;
+    ta_get_health(&before, sizeof before);
+    TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file("/nowhere/x.ta", "test"));
+    TEST_ASSERT_NULL(ta_record_open("/nowhere/x.ta", 0));
+    ta_get_health(&after, sizeof after);
+    TEST_ASSERT_EQUAL_UINT64(2, after.snapshot_errors - before.snapshot_errors);
+}
+
 static void test_snapshot_outlives_the_tracing(void)
 {
     void *block = allocate_here(54321);
@@ -232,6 +242,7 @@ int main(void)
     RUN_TEST(test_taking_and_writing_is_invisible_in_the_traces);
     RUN_TEST(test_snapshots_while_64_threads_allocate_are_sound);
     RUN_TEST(test_not_tracing_is_said);
+    RUN_TEST(test_snapshot_that_cannot_be_written_shows_in_the_health);
     RUN_TEST(test_snapshot_outlives_the_tracing);
     RUN_TEST(test_clear_between_two_entries_shows_in_the_second_only);
     int failures = UNITY_END();
