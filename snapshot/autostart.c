@@ -4,6 +4,8 @@
  * its destructor, which comes after the program's own. Does nothing when no output is asked for. */
 #include "snapshot/triggers.h"
 
+#include <pthread.h>
+
 #include "alloc/alloc.h"
 #include "base/error.h"
 #include "base/message.h"
@@ -40,6 +42,9 @@ __attribute__((constructor)) static void start_triggers(void)
         ta__message_line("no snapshots: ", ta__error_text(), NULL);
     else
         is_started = 1;
+    /* A child takes its own snapshots: it needs a helper of its own, unless it wants only the one at exit. */
+    if (is_started && (given->interval_ns != 0 || given->at_peak || given->signal_number != 0 || given->at_limit))
+        pthread_atfork(NULL, NULL, ta__triggers_poke);
 }
 
 __attribute__((destructor)) static void stop_triggers(void)
