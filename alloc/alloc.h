@@ -27,6 +27,7 @@ void ta__thread_after_fork(struct ta__thread *self);
 
 /* ---- malloc.c ------------------------------------------------------------------------------------------------------ */
 
+void ta__malloc_init(void);
 /* malloc in any mode, for a thread that has not adapted to the present one. */
 void *ta__malloc_any(size_t size, struct ta__thread *self);
 /* Chooses what malloc does in the mode that the thread has adapted to. */

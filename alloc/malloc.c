@@ -250,6 +250,11 @@ __attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, st
 
 /* ---- which of them ----------------------------------------------------------------------------------------------- */
 
+void ta__malloc_init(void)
+{
+    ta__gate_set_size(SMALL_REQUEST_MAX + 1);
+}
+
 void *ta__malloc_any(size_t size, struct ta__thread *self)
 {
     (void)self;
@@ -289,9 +294,7 @@ TA_ENTRY void *ta_malloc(size_t size)
 {
     struct ta__thread *self = ta__self;
     enter(self);
-    TA__GO_IF_GATED(gated);
-    if (TA_UNLIKELY(size > SMALL_REQUEST_MAX))
-        return malloc_slow(size);
+    TA__GO_IF_GATED_OR_LARGE(size, other);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
         return malloc_refill(size, self);
@@ -299,7 +302,7 @@ TA_ENTRY void *ta_malloc(size_t size)
     leave(self);
     return user;
 
-gated:
+other: /* whatever a thread's way of allocating is, it first compares the mode it is made for with the present one */
     return self->allocate(size, self);
 }
 

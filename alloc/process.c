@@ -103,6 +103,7 @@ static void set_up(void)
     ta__header_key = random_key();
     ta__options_read();
     ta__threads_init();
+    ta__malloc_init();
     if (!ta__heap_process_init() || !ta__domains_init()) {
         ta__message_line("no memory to begin with", NULL);
         _exit(127);

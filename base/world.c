@@ -12,6 +12,26 @@
 
 /* Until alloc/process.c has set the process up, every operation takes its cold path. */
 uint32_t ta__gate = TA__GATE_PENDING;
+uint64_t ta__gate_size;
+static uint64_t open_size;
+
+/* Brings ta__gate_size in line with the gate. Of two that do so at once, one that saw 0 looks again after its store: if
+ * the other closed the gate meanwhile, either that look or the other's store closes this too. */
+static void follow_gate(void)
+{
+    if (__atomic_load_n(&ta__gate, __ATOMIC_SEQ_CST) == 0) {
+        __atomic_store_n(&ta__gate_size, open_size, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&ta__gate, __ATOMIC_SEQ_CST) == 0)
+            return;
+    }
+    __atomic_store_n(&ta__gate_size, 0, __ATOMIC_SEQ_CST);
+}
+
+void ta__gate_set_size(uint64_t size)
+{
+    open_size = size;
+    follow_gate();
+}
 
 static struct {
     struct ta__lock stop_lock; /* held from stop to resume */
@@ -108,6 +128,7 @@ int ta__world_stop(const struct ta__world_member *self)
 {
     ta__lock_acquire(&world.stop_lock);
     __atomic_fetch_or(&ta__gate, (uint32_t)TA__GATE_PENDING, __ATOMIC_SEQ_CST);
+    follow_gate();
     barrier_everywhere();
     int patience_ms = 5000;
     int stragglers = 0;
@@ -123,6 +144,7 @@ int ta__world_stop(const struct ta__world_member *self)
 void ta__world_resume(void)
 {
     __atomic_fetch_and(&ta__gate, ~(uint32_t)TA__GATE_PENDING, __ATOMIC_SEQ_CST);
+    follow_gate();
     ta__futex_wake(&ta__gate, 1 << 30);
     ta__lock_release(&world.stop_lock);
 }
@@ -155,4 +177,5 @@ void ta__gate_change(uint32_t set, uint32_t clear)
         /* With no mode the generation goes too: 0 is what the fast path compares with. */
         changed = modes == 0 ? (flags & TA__GATE_PENDING) : (flags | generation);
     } while (!ta__cas_acq_rel(&ta__gate, &old, changed));
+    follow_gate();
 }

@@ -36,6 +36,12 @@ enum {
 
 extern uint32_t ta__gate;
 
+/* The same, for requests that have a size: those below this number may take the fast path. 0 whenever the gate is not
+ * 0, so that one comparison asks both "is it small?" and "may I?". */
+extern uint64_t ta__gate_size;
+/* Its value while the gate is 0; from then on. */
+void ta__gate_set_size(uint64_t size);
+
 /* A view that no gate ever has. */
 #define TA__VIEW_STALE UINT32_MAX
 
@@ -78,9 +84,16 @@ TA_INLINE uint32_t ta__gate_read(void)
 /* Goes to the label unless nothing is traced and nobody waits. Spelled in assembly where it pays: gcc makes three
  * instructions of an atomic load and a comparison, the processor has two. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define TA__GO_IF_GATED_OR_LARGE(size, label)                                                                          \
+    __asm__ goto("cmpq %0, %1\n\tjae %l[" #label "]" : : "m"(ta__gate_size), "r"(size) : "cc", "memory" : label)
 #define TA__GO_IF_GATED(label)                                                                                         \
     __asm__ goto("cmpl $0, %0\n\tjne %l[" #label "]" : : "m"(ta__gate) : "cc", "memory" : label)
 #else
+#define TA__GO_IF_GATED_OR_LARGE(size, label)                                                                          \
+    do {                                                                                                               \
+        if (TA_UNLIKELY((size) >= ta__load_relaxed(&ta__gate_size)))                                                   \
+            goto label;                                                                                                \
+    } while (0)
 #define TA__GO_IF_GATED(label)                                                                                         \
     do {                                                                                                               \
         if (TA_UNLIKELY(ta__gate_read() != 0))                                                                         \
