@@ -11,12 +11,12 @@ static struct json_object *frames_of(struct ta_traceback traceback)
 {
     size_t count;
     struct ta_frame *frames = ta__traceback_expand(traceback, &count);
-    struct json_object *list = frames == NULL ? NULL : json_object_new_array_ext(count > 32 ? 32 : (int)count + 1);
+    struct json_object *list = frames == NULL ? NULL : ta__json_new_array(count);
     int status = list == NULL ? -1 : 0;
     for (size_t i = count; status == 0 && i-- > 0;) {
-        struct json_object *pair = json_object_new_array_ext(2);
+        struct json_object *pair = ta__json_new_array(2);
         if (ta__json_append(pair, ta__json_new_bytes(frames[i].filename, frames[i].filename_length)) != 0 ||
-            ta__json_append(pair, json_object_new_uint64(frames[i].lineno)) != 0) {
+            ta__json_append(pair, ta__json_new_wide(frames[i].lineno)) != 0) {
             json_object_put(pair);
             status = -1;
         } else {
@@ -61,7 +61,7 @@ int ta_statistics_export_json(const struct ta_statistics *statistics, size_t lim
     ta__output_add_string(&output, "[");
     for (size_t i = 0; status == 0 && i < limit && i < statistics->groups.count; i++) {
         const struct ta__group *group = statistics->rows[i];
-        struct json_object *row = json_object_new_object();
+        struct json_object *row = ta__json_new_object();
         struct ta__text text = {0};
         ta__statistics_add_text(&text, statistics, i);
         int failed = ta__json_add(row, "frames", frames_of(ta__group_traceback(&statistics->groups, group))) |
@@ -82,7 +82,7 @@ int ta_differences_export_json(const struct ta_differences *differences, size_t 
     ta__output_add_string(&output, "[");
     for (size_t i = 0; status == 0 && i < limit && i < differences->count; i++) {
         const struct ta__difference *difference = &differences->rows[i];
-        struct json_object *row = json_object_new_object();
+        struct json_object *row = ta__json_new_object();
         struct ta__text text = {0};
         ta__differences_add_text(&text, differences, i);
         int failed =
@@ -101,15 +101,15 @@ int ta_differences_export_json(const struct ta_differences *differences, size_t 
 static int write_trace(struct ta__output *output, const struct ta__model *model, const struct ta__view_trace *trace,
                        uint64_t size, uint64_t count, int is_first)
 {
-    struct json_object *row = json_object_new_object();
+    struct json_object *row = ta__json_new_object();
     struct json_object *frames = frames_of(ta__traceback(model, TA__TRACEBACK_CONTEXT, trace->context));
-    int failed = ta__json_add(row, "domain", json_object_new_uint64(trace->domain)) |
-                 ta__json_add(row, "size", json_object_new_uint64(size));
+    int failed = ta__json_add(row, "domain", ta__json_new_wide(trace->domain)) |
+                 ta__json_add(row, "size", ta__json_new_wide(size));
     if (trace->total_nframe >= 0)
-        failed |= ta__json_add(row, "total_nframe", json_object_new_int64(trace->total_nframe));
+        failed |= ta__json_add(row, "total_nframe", ta__json_new_signed(trace->total_nframe));
     else
-        failed |= json_object_object_add(row, "total_nframe", NULL);
-    failed |= ta__json_add(row, "count", json_object_new_uint64(count)) | ta__json_add(row, "frames", frames);
+        failed |= ta__json_add_null(row, "total_nframe");
+    failed |= ta__json_add(row, "count", ta__json_new_wide(count)) | ta__json_add(row, "frames", frames);
     return write_row(output, row, failed, is_first);
 }
 

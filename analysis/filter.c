@@ -125,6 +125,7 @@ struct ta_snapshot *ta_snapshot_filter_traces(const struct ta_snapshot *snapshot
 
 struct ta_snapshot *ta_snapshot_filter_expression(const struct ta_snapshot *snapshot, const char *expression)
 {
+    TA__OWN_DOMAIN;
     return filter_by(snapshot, ta__condition_parse(expression));
 }
 

@@ -157,6 +157,7 @@ static void choose(int64_t limit, size_t count, size_t *first, size_t *end)
 
 char **ta_traceback_format(struct ta_traceback traceback, int64_t limit, int most_recent_first)
 {
+    TA__OWN_DOMAIN;
     size_t count, first, end, lines = 0;
     struct ta_frame *frames = ta__traceback_expand(traceback, &count);
     if (frames == NULL)

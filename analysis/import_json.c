@@ -168,6 +168,7 @@ static struct ta_snapshot *import_document(struct import *import, struct json_ob
 
 struct ta_snapshot *ta_snapshot_import_json(const char *text, size_t length)
 {
+    TA__OWN_DOMAIN;
     struct import import = {0};
     struct ta_snapshot *snapshot = NULL;
     struct json_object *document = ta__json_parse(text, length);
@@ -243,6 +244,7 @@ static int get_filter(struct json_object *value, size_t index, struct ta_filter 
 
 int ta_filters_from_json(const char *text, size_t length, struct ta_filter **filters, size_t *count)
 {
+    TA__OWN_DOMAIN;
     struct json_object *document = ta__json_parse(text, length);
     int status = document == NULL ? -1 : 0;
     if (status == 0 && !json_object_is_type(document, json_type_array))

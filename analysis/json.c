@@ -186,8 +186,21 @@ size_t ta__json_bytes(const struct json_object *string, char *out)
 
 /* ---- out ---- */
 
+struct json_object *ta__json_new_object(void)
+{
+    TA__OWN_DOMAIN;
+    return json_object_new_object();
+}
+
+struct json_object *ta__json_new_array(size_t expected)
+{
+    TA__OWN_DOMAIN;
+    return json_object_new_array_ext(expected > 32 ? 32 : (int)expected + 1);
+}
+
 struct json_object *ta__json_new_bytes(const char *bytes, size_t length)
 {
+    TA__OWN_DOMAIN;
     if (length > INT32_MAX)
         return NULL;
     return json_object_new_string_len(bytes, (int)length);
@@ -195,6 +208,7 @@ struct json_object *ta__json_new_bytes(const char *bytes, size_t length)
 
 struct json_object *ta__json_new_wide(ta__wide value)
 {
+    TA__OWN_DOMAIN;
     if (value <= UINT64_MAX)
         return json_object_new_uint64((uint64_t)value);
     struct ta__text digits = {0};
@@ -206,6 +220,7 @@ struct json_object *ta__json_new_wide(ta__wide value)
 
 struct json_object *ta__json_new_signed(ta__signed_wide value)
 {
+    TA__OWN_DOMAIN;
     if (value >= 0)
         return ta__json_new_wide((ta__wide)value);
     if (value >= INT64_MIN)
@@ -220,6 +235,7 @@ struct json_object *ta__json_new_signed(ta__signed_wide value)
 
 int ta__json_add(struct json_object *object, const char *key, struct json_object *value)
 {
+    TA__OWN_DOMAIN;
     if (value == NULL || object == NULL || json_object_object_add(object, key, value) != 0) {
         json_object_put(value);
         return -1;
@@ -227,8 +243,15 @@ int ta__json_add(struct json_object *object, const char *key, struct json_object
     return 0;
 }
 
+int ta__json_add_null(struct json_object *object, const char *key)
+{
+    TA__OWN_DOMAIN;
+    return object == NULL ? -1 : json_object_object_add(object, key, NULL);
+}
+
 int ta__json_append(struct json_object *array, struct json_object *value)
 {
+    TA__OWN_DOMAIN;
     if (value == NULL || array == NULL || json_object_array_add(array, value) != 0) {
         json_object_put(value);
         return -1;
@@ -236,11 +259,16 @@ int ta__json_append(struct json_object *array, struct json_object *value)
     return 0;
 }
 
+static const char *serialize(struct json_object *object, size_t *length)
+{
+    TA__OWN_DOMAIN;
+    return json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, length);
+}
+
 int ta__json_write(struct ta__output *output, struct json_object *object)
 {
     size_t length = 0;
-    const char *text =
-        json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &length);
+    const char *text = serialize(object, &length);
     if (text == NULL)
         return ta__fail_memory();
     const char *at = text, *end = text + length, *sound = text;

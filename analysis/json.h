@@ -18,11 +18,14 @@ struct json_object *ta__json_parse(const char *text, size_t length);
 size_t ta__json_bytes(const struct json_object *string, char *out);
 
 /* Objects that json-c writes as they are; NULL when out of memory. */
+struct json_object *ta__json_new_object(void);
+struct json_object *ta__json_new_array(size_t expected);
 struct json_object *ta__json_new_bytes(const char *bytes, size_t length);
 struct json_object *ta__json_new_wide(ta__wide value);
 struct json_object *ta__json_new_signed(ta__signed_wide value);
 /* Adds to an object; frees `value` and answers -1 on failure, also when value is NULL. */
 int ta__json_add(struct json_object *object, const char *key, struct json_object *value);
+int ta__json_add_null(struct json_object *object, const char *key);
 /* Adds to an array likewise. */
 int ta__json_append(struct json_object *array, struct json_object *value);
 

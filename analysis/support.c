@@ -6,7 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomics.h"
 #include "base/error.h"
+#include "tracealloc/analysis.h"
+#include "tracealloc/domain.h"
+
+/* The runtime's, where there is one: analysis needs none. */
+extern __typeof__(ta_domain_push) ta_domain_push __attribute__((weak));
+extern __typeof__(ta_domain_pop) ta_domain_pop __attribute__((weak));
+extern __typeof__(ta_domain_set_name) ta_domain_set_name __attribute__((weak));
+
+static int is_domain_named; /* any thread, relaxed: naming it twice does no harm */
+
+int ta__enter_own_domain(void)
+{
+    if (ta_domain_push == NULL || ta_domain_pop == NULL)
+        return 0;
+    if (!ta__load_relaxed(&is_domain_named) && ta_domain_set_name != NULL) {
+        ta__store_relaxed(&is_domain_named, 1);
+        ta_domain_set_name(TA_ANALYSIS_DOMAIN, "tracealloc-analysis");
+    }
+    ta_domain_push(TA_ANALYSIS_DOMAIN);
+    return 1;
+}
+
+void ta__leave_own_domain(const int *entered)
+{
+    if (*entered)
+        ta_domain_pop();
+}
 
 int ta__fail(const char *format, ...)
 {
@@ -26,6 +54,7 @@ int ta__fail_memory(void)
 
 void *ta__new_array(size_t count, size_t item_size)
 {
+    TA__OWN_DOMAIN;
     void *items = calloc(count == 0 ? 1 : count, item_size);
     if (items == NULL)
         ta__fail_memory();
@@ -40,6 +69,7 @@ int ta__grow(void *array_pointer, size_t *capacity, size_t needed, size_t item_s
     if (wanted < needed)
         wanted = needed;
 
+    TA__OWN_DOMAIN;
     void *items, *grown;
     memcpy(&items, array_pointer, sizeof items);
     grown = reallocarray(items, wanted, item_size);
@@ -112,6 +142,7 @@ int ta__sort(void *items, size_t count, size_t item_size, int (*compare)(const v
 {
     if (count < 2)
         return 0;
+    TA__OWN_DOMAIN;
     char *spare = reallocarray(NULL, count, item_size);
     if (spare == NULL)
         return ta__fail_memory();

@@ -28,6 +28,13 @@ TA_INLINE int64_t ta__saturate_signed(ta__signed_wide value)
 int ta__fail(const char *format, ...) TA_PRINTF(1, 2);
 int ta__fail_memory(void);
 
+/* In a program that runs under tracealloc, what this thread allocates until the end of the enclosing block belongs to the
+ * domain of analysis. Allocations below are in it anyway; this is for libraries that allocate on our behalf. */
+#define TA__OWN_DOMAIN                                                                                                 \
+    __attribute__((cleanup(ta__leave_own_domain), unused)) const int ta__own_domain = ta__enter_own_domain()
+int ta__enter_own_domain(void);
+void ta__leave_own_domain(const int *entered);
+
 /* `count` zeroed items; NULL (and the error set) when there is no memory. Never NULL for 0 items. */
 TA_NODISCARD void *ta__new_array(size_t count, size_t item_size);
 /* Makes room for at least `needed` items; 0, or -1 with the array as it was. */

@@ -31,6 +31,7 @@ int ta__needs_symbols(const struct ta__view *view)
 
 struct ta__symbolized *ta__symbolize(const struct ta__view *view)
 {
+    TA__OWN_DOMAIN;
     struct ta__symbolizer_options options = {.progress = progress.function, .progress_context = progress.user};
     struct ta__symbolized *symbolized = ta__new_array(1, sizeof *symbolized);
     if (symbolized == NULL)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/support.h"
 #include "analysis/symbols_dwarf.h"
 #include "analysis/symbols_module.h"
 #include "analysis/symbols_text.h"
@@ -199,6 +200,7 @@ static void do_job(struct run *run, struct job *job)
 
 static void *work(void *context)
 {
+    TA__OWN_DOMAIN;
     struct run *run = context;
     pthread_mutex_lock(&run->lock);
     for (;;) {

@@ -5,6 +5,7 @@
  *
  * Failure is NULL or -1; ta_error_text says why. Results borrow from the snapshots they were made of: free a result
  * before its snapshot. Several threads may ask about one snapshot; a result belongs to one thread at a time.
+ * In a program that runs under tracealloc, what analysis itself allocates is in the domain TA_ANALYSIS_DOMAIN.
  * File names are bytes: usually UTF-8, always NUL-terminated, possibly with anything else in them. */
 #ifndef TRACEALLOC_ANALYSIS_H
 #define TRACEALLOC_ANALYSIS_H
@@ -17,6 +18,8 @@
 #if defined(__cplusplus)
 extern "C" {
 #endif
+
+#define TA_ANALYSIS_DOMAIN 0xFFFFFF00u
 
 /* ---- frames and tracebacks -------------------------------------------------------------------------------------- */
 
