@@ -163,19 +163,6 @@ TA_INLINE int ta__header_is_traced(const void *user, uint32_t traced_check, uint
     return *size >> 32 == 0;
 }
 
-/* A block of another domain than 0 and of less than 4 GiB, either of this epoch or without a trace; its size in *size. */
-TA_INLINE int ta__header_is_domain(const void *user, uint32_t traced_check, uint64_t epoch_bits, int *is_traced,
-                                   uint64_t *size)
-{
-    const struct ta__header *header = ta__header_of(user);
-    uint32_t left = (uint32_t)(uintptr_t)user ^ header->check;
-    *is_traced = left == (traced_check ^ (TA__KIND_TRACED ^ TA__KIND_DOMAIN));
-    if (!*is_traced && left != (ta__header_key | TA__KIND_DOMAIN))
-        return 0;
-    *size = header->size_and_epoch ^ (*is_traced ? epoch_bits : 0);
-    return *size >> 32 == 0;
-}
-
 /* Makes the header not verify: for blocks whose memory the allocator does not link at once. */
 TA_INLINE void ta__header_kill(void *user)
 {

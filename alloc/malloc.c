@@ -393,42 +393,73 @@ TA_COLD static void free_flush(struct ta__thread *self, uint32_t gate)
     leave(self);
 }
 
-TA_COLD static void domain_flush(struct ta__domain_slot *slot, struct ta__thread *self, uint32_t gate)
+/* What is left of the free of a block of a domain: it is not local, or its page was emptied, or sums are due. */
+TA_COLD static void free_in_domain_rest(mi_page_t *page, void *block, struct ta__thread *self, uint32_t gate,
+                                        struct ta__domain_slot *slot)
 {
-    ta__domain_flush(self, slot);
+    if (block != NULL)
+        ta__heap_free(page, block);
+    else if (page != NULL)
+        ta__heap_page_emptied(page);
+    if (ta__domain_is_flush_due(slot))
+        ta__domain_flush(self, slot);
     if (ta__is_flush_due(self))
         ta__counters_flush(self);
     ta__store_relaxed(&self->world.view, gate);
     leave(self);
 }
 
+TA_INLINE void put_back(mi_page_t *page, struct ta__header *header, struct ta__thread *self, uint32_t gate,
+                        struct ta__domain_slot *slot)
+{
+    if (TA_UNLIKELY(!ta__heap_is_local(page)))
+        return free_in_domain_rest(page, header, self, gate, slot);
+    if (TA_UNLIKELY(ta__heap_push(page, header)))
+        return free_in_domain_rest(page, NULL, self, gate, slot);
+    if (TA_UNLIKELY(ta__domain_is_flush_due(slot)))
+        return free_in_domain_rest(NULL, NULL, self, gate, slot);
+    ta__compiler_fence();
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+}
+
+/* This thread's slot of the block's domain; no part of the heap in it: the thread's first of the domain, or it is gone.
+ */
+TA_INLINE struct ta__domain_slot *slot_of_block(const struct ta__thread *self, const struct ta__header *header)
+{
+    return &self->domains->slots[ta__leaves()[header->leaf].domain];
+}
+
 /* A block of another domain than 0, or one that the slow path understands. */
 __attribute__((noinline)) static void free_in_domain(void *user, struct ta__thread *self, mi_page_t *page,
                                                      uint32_t gate)
 {
-    int is_traced;
-    uint64_t size;
-    if (TA_UNLIKELY(self->domains == NULL ||
-                    !ta__header_is_domain(user, self->traced_check, self->epoch_bits, &is_traced, &size)))
-        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
     struct ta__header *header = ta__header_of(user);
-    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[header->leaf].domain];
+    uint32_t check = header->check ^ (uint32_t)(uintptr_t)user;
+    if (check == (ta__header_key | TA__KIND_DOMAIN)) {
+        uint64_t size = header->size_and_epoch; /* without a trace: the epoch is 0 */
+        if (TA_UNLIKELY(size >> 32 != 0 || self->domains == NULL))
+            return free_slow(user);
+        struct ta__domain_slot *slot = slot_of_block(self, header);
+        if (TA_UNLIKELY(slot->theap == NULL))
+            return free_slow(user);
+        ta__domain_count_out(slot, size);
+        return put_back(page, header, self, gate, slot);
+    }
+    uint64_t size = header->size_and_epoch ^ self->epoch_bits;
+    if (TA_UNLIKELY(check != (self->traced_check ^ (TA__KIND_TRACED ^ TA__KIND_DOMAIN)) || size >> 32 != 0 ||
+                    self->domains == NULL))
+        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
+    struct ta__domain_slot *slot = slot_of_block(self, header);
     if (TA_UNLIKELY(slot->theap == NULL))
-        return free_slow(user); /* this thread's first of the domain, or the domain is gone */
+        return free_slow(user);
     ta__store_relaxed(&self->world.view, 0u);
     ta__compiler_fence();
-    if (is_traced)
-        ta__count_out(self, header->leaf, size);
+    ta__count_out(self, header->leaf, size);
     ta__domain_count_out(slot, size);
-    if (TA_UNLIKELY(!ta__heap_is_local(page)))
-        ta__heap_free_slow(page, header);
-    else if (TA_UNLIKELY(ta__heap_push(page, header)))
-        ta__heap_page_emptied(page);
-    if (TA_UNLIKELY(ta__is_flush_due(self) || ta__domain_is_flush_due(slot)))
-        return domain_flush(slot, self, gate);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
+    if (TA_UNLIKELY(ta__is_flush_due(self)))
+        return free_in_domain_rest(page, header, self, gate, slot);
+    put_back(page, header, self, gate, slot);
 }
 
 __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *self)

@@ -1,0 +1,294 @@
+/* test_domains_destroy.c: the end of domains, arenas, and threads that go on meanwhile. Runs stopped and, with
+ * TA_TEST_FRAMES=n, traced. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracealloc.h"
+#include "tracealloc/domain.h"
+#include "unity.h"
+
+void setUp(void)
+{
+    const char *frames = getenv("TA_TEST_FRAMES");
+    if (frames != NULL)
+        TEST_ASSERT_EQUAL_INT(0, ta_start(atoi(frames)));
+}
+
+void tearDown(void)
+{
+    ta_stop();
+}
+
+static struct ta_domain_stats stats_of(uint32_t domain)
+{
+    struct ta_domain_stats stats;
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_get_stats(domain, &stats, sizeof stats));
+    return stats;
+}
+
+static uint64_t invalid_frees(void)
+{
+    struct ta_health health;
+    ta_get_health(&health, sizeof health);
+    return health.invalid_frees;
+}
+
+static size_t traced(void)
+{
+    size_t current;
+    ta_get_traced_memory(&current, NULL);
+    return current;
+}
+
+static void test_destroy_frees_all_blocks_at_once(void)
+{
+    size_t before = traced();
+    for (int i = 0; i < 10000; i++)
+        TEST_ASSERT_NOT_NULL(ta_domain_malloc(7, (size_t)(i % 700)));
+    TEST_ASSERT_NOT_NULL(ta_domain_malloc(7, 40 << 20));
+    TEST_ASSERT_NOT_NULL(ta_domain_aligned_alloc(7, 1 << 16, 100));
+    TEST_ASSERT_EQUAL_UINT64(10002, stats_of(7).live_blocks);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(7));
+    TEST_ASSERT_EQUAL_UINT64(before, traced());
+    struct ta_domain_stats stats;
+    TEST_ASSERT_EQUAL_INT(-1, ta_domain_get_stats(7, &stats, sizeof stats));
+    TEST_ASSERT_EQUAL_INT(-1, ta_domain_destroy(7));
+    TEST_ASSERT_EQUAL_INT(ENOENT, errno);
+    TEST_ASSERT_EQUAL_INT(-1, ta_domain_destroy(0));
+    TEST_ASSERT_EQUAL_INT(EINVAL, errno);
+}
+
+static void test_number_begins_a_new_life(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_set_name(8, "first"));
+    struct ta_domain_limit limit = {.hard = 100};
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_set_limit(8, &limit));
+    void *old = ta_domain_malloc(8, 50);
+    TEST_ASSERT_NOT_NULL(old);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(8));
+    TEST_ASSERT_EQUAL_STRING("", ta_domain_name(8));
+    void *fresh = ta_domain_malloc(8, 500);
+    TEST_ASSERT_NOT_NULL(fresh);
+    TEST_ASSERT_EQUAL_UINT64(500, stats_of(8).live_bytes);
+    TEST_ASSERT_EQUAL_UINT64(500, stats_of(8).peak_bytes);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(8).hard_limit);
+    free(fresh);
+}
+
+static void test_scope_of_a_destroyed_domain_goes_on_in_the_new_life(void)
+{
+    ta_domain_push(9);
+    void *old = malloc(10);
+    TEST_ASSERT_NOT_NULL(old);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(9));
+    void *fresh = malloc(20);
+    uint32_t home = 0;
+    TEST_ASSERT_EQUAL_INT(1, ta_domain_of(fresh, &home));
+    TEST_ASSERT_EQUAL_UINT32(9, home);
+    ta_domain_pop();
+    ta_domain_push(9); /* what the stack of scopes remembered is of the past */
+    void *again = malloc(30);
+    ta_domain_pop();
+    TEST_ASSERT_EQUAL_UINT64(50, stats_of(9).live_bytes);
+    free(fresh), free(again);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(9).live_bytes);
+}
+
+static void test_stale_pointers_are_counted_and_ignored(void)
+{
+    enum { COUNT = 100 };
+    void *stale[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        stale[i] = ta_domain_malloc(10, 40 + (size_t)i);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(10));
+    uint64_t before = invalid_frees();
+    for (int i = 0; i < COUNT; i++)
+        free(stale[i]);
+    TEST_ASSERT_EQUAL_UINT64(before + COUNT, invalid_frees());
+    uint32_t home;
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_of(stale[0], &home));
+}
+
+static void test_arena_is_reached_only_by_those_who_ask(void)
+{
+    uint32_t arena = 0;
+    uint32_t home = 99;
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_create_arena(&arena));
+    TEST_ASSERT_TRUE(stats_of(arena).is_arena);
+    ta_domain_push(11);
+    ta_domain_push(arena);
+    TEST_ASSERT_EQUAL_UINT32(arena, ta_domain_current());
+    void *ambient = malloc(10);
+    void *asked = ta_domain_malloc(ta_domain_current(), 10);
+    ta_domain_push_arena(arena);
+    void *deep = malloc(10);
+    ta_domain_pop();
+    ta_domain_pop();
+    ta_domain_pop();
+    TEST_ASSERT_EQUAL_INT(1, ta_domain_of(ambient, &home));
+    TEST_ASSERT_EQUAL_UINT32(11, home);
+    TEST_ASSERT_EQUAL_INT(1, ta_domain_of(asked, &home));
+    TEST_ASSERT_EQUAL_UINT32(arena, home);
+    TEST_ASSERT_EQUAL_INT(1, ta_domain_of(deep, &home));
+    TEST_ASSERT_EQUAL_UINT32(arena, home);
+    TEST_ASSERT_EQUAL_UINT64(20, stats_of(arena).live_bytes);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(arena));
+    free(ambient);
+}
+
+static void test_twenty_thousand_arenas_one_after_another(void)
+{
+    for (int i = 0; i < 20000; i++) {
+        uint32_t arena = 0;
+        TEST_ASSERT_EQUAL_INT(0, ta_domain_create_arena(&arena));
+        for (int block = 0; block < 5; block++)
+            TEST_ASSERT_NOT_NULL(ta_domain_malloc(arena, 100));
+        TEST_ASSERT_EQUAL_UINT64(500, stats_of(arena).live_bytes);
+        TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(arena));
+    }
+    struct ta_health health;
+    ta_get_health(&health, sizeof health);
+    TEST_ASSERT_TRUE(health.leaves < 20000); /* indexes, and so leaves, are used again */
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 6, ROUNDS = 20000, BOX = 256 };
+
+static struct {
+    pthread_mutex_t lock;
+    void *blocks[BOX];
+} box = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Puts a block of one domain into a box and frees what it finds there, most often another thread's of another domain.
+ */
+static void *hand_over(void *context)
+{
+    uint32_t seed = (uint32_t)(uintptr_t)context * 2654435761u + 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        uint32_t domain = 20 + (seed >> 8) % 5;
+        char *block = ta_domain_malloc(domain, 16 + (seed >> 12) % 300);
+        block[0] = (char)domain;
+        if ((seed >> 20) % 4 == 0)
+            block = realloc(block, 16 + (seed >> 10) % 900);
+        if (block[0] != (char)domain)
+            return (void *)1;
+        pthread_mutex_lock(&box.lock);
+        char *found = box.blocks[seed % BOX];
+        box.blocks[seed % BOX] = block;
+        pthread_mutex_unlock(&box.lock);
+        free(found);
+    }
+    return NULL;
+}
+
+static void test_blocks_handed_between_threads_and_domains_add_up(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, hand_over, (void *)(uintptr_t)i));
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        TEST_ASSERT_NULL(result);
+    }
+    for (int i = 0; i < BOX; i++) {
+        free(box.blocks[i]);
+        box.blocks[i] = NULL;
+    }
+    uint64_t allocated = 0;
+    for (uint32_t domain = 20; domain < 25; domain++) {
+        struct ta_domain_stats stats = stats_of(domain);
+        TEST_ASSERT_EQUAL_UINT64(0, stats.live_blocks);
+        TEST_ASSERT_EQUAL_UINT64(0, stats.live_bytes);
+        TEST_ASSERT_EQUAL_UINT64(0, stats.traced_bytes);
+        allocated += stats.allocated_blocks;
+    }
+    TEST_ASSERT_TRUE(allocated >= THREADS * ROUNDS);
+}
+
+static int done;
+
+/* Allocates in a domain that is destroyed again and again, and frees, too late at times. Never looks into a block. */
+static void *use_what_is_destroyed(void *context)
+{
+    (void)context;
+    void *held[64] = {NULL};
+    for (unsigned i = 0; !__atomic_load_n(&done, __ATOMIC_RELAXED); i++) {
+        free(held[i % 64]);
+        held[i % 64] = i % 2 ? ta_domain_malloc(30, 24 + i % 500) : NULL;
+        ta_domain_push(30);
+        free(malloc(50));
+        ta_domain_pop();
+    }
+    for (int i = 0; i < 64; i++)
+        free(held[i]);
+    return NULL;
+}
+
+static void test_destroying_while_others_allocate_and_free_is_survived(void)
+{
+    pthread_t threads[3];
+    done = 0;
+    for (int i = 0; i < 3; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, use_what_is_destroyed, NULL));
+    int destroyed = 0;
+    for (int i = 0; i < 2000; i++) {
+        destroyed += ta_domain_destroy(30) == 0;
+        free(ta_domain_malloc(30, 100));
+    }
+    __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    TEST_ASSERT_TRUE(destroyed > 1000);
+    ta_domain_destroy(30);
+    void *block = ta_domain_malloc(30, 100);
+    TEST_ASSERT_EQUAL_UINT64(100, stats_of(30).live_bytes);
+    free(block);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(30).live_bytes);
+}
+
+static void *fill_and_leave(void *context)
+{
+    (void)context;
+    for (int i = 0; i < 1000; i++)
+        if (ta_domain_malloc(31, 100) == NULL)
+            return (void *)1;
+    return NULL;
+}
+
+static void test_blocks_of_threads_that_are_gone_are_destroyed_too(void)
+{
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, fill_and_leave, NULL));
+        pthread_join(thread, NULL);
+    }
+    TEST_ASSERT_EQUAL_UINT64(3000, stats_of(31).live_blocks);
+    TEST_ASSERT_EQUAL_UINT64(300000, stats_of(31).live_bytes);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(31));
+    pthread_t thread;
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, fill_and_leave, NULL));
+    pthread_join(thread, NULL);
+    TEST_ASSERT_EQUAL_UINT64(100000, stats_of(31).live_bytes);
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(31));
+}
+
+int main(void)
+{
+    UNITY_BEGIN();
+    RUN_TEST(test_destroy_frees_all_blocks_at_once);
+    RUN_TEST(test_number_begins_a_new_life);
+    RUN_TEST(test_scope_of_a_destroyed_domain_goes_on_in_the_new_life);
+    RUN_TEST(test_stale_pointers_are_counted_and_ignored);
+    RUN_TEST(test_arena_is_reached_only_by_those_who_ask);
+    RUN_TEST(test_twenty_thousand_arenas_one_after_another);
+    RUN_TEST(test_blocks_handed_between_threads_and_domains_add_up);
+    RUN_TEST(test_destroying_while_others_allocate_and_free_is_survived);
+    RUN_TEST(test_blocks_of_threads_that_are_gone_are_destroyed_too);
+    return UNITY_END();
+}
