@@ -102,6 +102,9 @@ struct ta__options {
     int at_peak, peak_percent;
     int at_limit;
     int is_loud;
+
+    int domains_at_exit;
+    char rules[256]; /* path of a file; "" = none */
 };
 extern struct ta__options ta__options;
 /* Reads the environment; ends the process with status 1 when a value is wrong. */

@@ -137,6 +137,8 @@ static int destroy(uint32_t index)
     struct ta__domain *domain = &table.domains[index];
     struct ta__domain *owner = &table.domains[domain->heap_index];
     int is_shared = table.shared_index != 0 && domain->heap_index == table.shared_index;
+    if (ta__load_relaxed(&domain->is_ruled))
+        return EBUSY;
     struct ta__source_counts sum;
     uint64_t peak;
     ta__domain_sum(index, &sum, &peak);
@@ -182,7 +184,10 @@ TA_API int ta_domain_destroy(uint32_t number)
     if (error == 0)
         return 0;
     errno = error;
-    return ta__error_set(error == ENOENT ? "there is no such domain" : "no memory to list the domain's blocks", NULL);
+    return ta__error_set(error == ENOENT  ? "there is no such domain"
+                         : error == EBUSY ? "a rule in force names the domain"
+                                          : "no memory to list the domain's blocks",
+                         NULL);
 }
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */

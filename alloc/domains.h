@@ -37,6 +37,7 @@ struct ta__domain {
     uint64_t soft, hard; /* limits in bytes; 0 = none */
     uint32_t is_above;   /* the soft limit was crossed and said so */
     uint32_t crossings;
+    uint32_t is_ruled; /* a rule in force names it: it cannot be destroyed */
     void (*callback)(uint32_t number, uint64_t live_bytes, void *context);
     void *context;
     /* What counts to no thread's slot: by threads that could not have one. Atomic. */
@@ -91,6 +92,7 @@ int ta__domain_known(uint32_t number);
 uint32_t ta__domain_count(void);
 struct ta__domain *ta__domain_at(uint32_t index);
 void ta__domains_after_fork(void);
+void ta__domain_rules_after_fork(void);
 /* Did a domain that was destroyed have blocks near this address? */
 int ta__domain_stood_at(const void *address);
 /* Set by the module above: a soft limit was crossed. Called outside the allocator, by the thread that allocated. */

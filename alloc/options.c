@@ -253,6 +253,21 @@ static int set_loud(const char *value, size_t length)
     return yes_or_no(value, length, &ta__options.is_loud);
 }
 
+static int set_rules(const char *value, size_t length)
+{
+    if (length == 0 || length >= sizeof ta__options.rules)
+        return 0;
+    memcpy(ta__options.rules, value, length);
+    ta__options.rules[length] = '\0';
+    return 1;
+}
+
+static int set_domains_at_exit(const char *value, size_t length)
+{
+    ta__options.domains_at_exit = span_is(value, length, "1");
+    return ta__options.domains_at_exit || span_is(value, length, "0");
+}
+
 static const struct option {
     const char *key;
     int (*set)(const char *value, size_t length); /* 0: not a value of this option */
@@ -269,6 +284,8 @@ static const struct option {
     {"signal", set_signal, "a signal's name or number"},
     {"on_limit", set_on_limit, "snapshot or none"},
     {"loud", set_loud, "yes or no"},
+    {"rules", set_rules, "the path of a file, at most 255 bytes"},
+    {"domains_at_exit", set_domains_at_exit, "0 or 1"},
 };
 
 static void refuse_value(const char *key, const char *value, size_t length, const char *expects)

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "base/message.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 uint32_t ta__header_key;
 
@@ -90,6 +91,7 @@ static void after_fork_in_child(void)
     struct ta__thread *self = ta__self != &ta__thread_none ? ta__self : NULL;
     ta__world_after_fork(self != NULL ? &self->world : NULL);
     ta__domains_after_fork();
+    ta__domain_rules_after_fork();
     ta__thread_after_fork(self);
     ta__world_resume();
     ta__trace_after_fork_in_child();
@@ -132,6 +134,10 @@ void ta__process_ready(void)
     ta__futex_wake(&process_state, 1 << 30);
     ta__futex_wake(&ta__gate, 1 << 30);
     sets_up_now = 0;
+    if (ta__options.rules[0] != '\0' && ta_domain_load_rules(ta__options.rules) != 0) {
+        ta__message_line(ta_error_text(), NULL);
+        _exit(1);
+    }
     if (ta__options.nframe > 0)
         ta_start(ta__options.nframe);
     errno = saved_errno;

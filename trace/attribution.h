@@ -30,13 +30,19 @@ uint32_t ta__attribution_key(void);
 /* The answer for a frame whose caller's is `outer`. Under the lock of contexts.c. */
 uint32_t ta__attribution_of(uint32_t outer, uint64_t address, uint32_t module);
 
+enum { TA__PATTERNS_MAX = 16 };
+
 struct ta__attribution_rule {
-    uint32_t domain;        /* index */
-    uint32_t outermost;     /* once it matched, frames further in are not asked */
-    const char *modules[8]; /* patterns, NULL behind the last: any may match. None: every module */
-    const char *functions[8];
+    uint32_t domain;                           /* index */
+    uint32_t outermost;                        /* once it matched, frames further in are not asked */
+    const char *modules[TA__PATTERNS_MAX + 1]; /* patterns, NULL behind the last: any may match. None: all */
+    const char *functions[TA__PATTERNS_MAX + 1];
 };
-/* Puts these rules in place of the present ones; the array and its texts must stay. 0: no memory. */
+/* Puts these rules in place of the present ones; the array and its texts must stay. One caller at a time; the tables of
+ * contexts exist. 0: no memory. */
 int ta__attribution_set(const struct ta__attribution_rule *rules, uint32_t count);
+
+/* Whether the text is as the pattern says: * stands for any characters, ? for one. */
+int ta__attribution_matches(const char *pattern, const char *text);
 
 #endif

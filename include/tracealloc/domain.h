@@ -116,7 +116,7 @@ TA_API int ta_domain_create_arena(uint32_t *domain);
 /* Frees all blocks of the domain at once, forgets what ta_track recorded in it, its name and its limit. Pointers into
  * it are then dead: freeing one is reported once and ignored where it can be told. Threads that still allocate in the
  * domain do so in a new life of the number, an ordinary domain. 0; -1 with errno ENOENT when there is no such domain,
- * EINVAL for domain 0. */
+ * EINVAL for domain 0, EBUSY when a rule in force names it. */
 TA_API int ta_domain_destroy(uint32_t domain);
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
