@@ -204,7 +204,7 @@ static const struct ta__view_trace *find_trace(const struct ta_snapshot *snapsho
     *model = ta__model_of(snapshot);
     if (*model == NULL)
         return NULL;
-    if (index >= (*model)->view->trace_count) {
+    if (index >= (size_t)(*model)->view->trace_count + (*model)->view->gone_trace_count) {
         ta__fail("no trace %zu: the snapshot has %u", index, (*model)->view->trace_count);
         return NULL;
     }

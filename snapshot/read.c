@@ -255,6 +255,12 @@ long ta_snapshot_trace_count(struct ta_snapshot *snapshot)
     return view == NULL ? -1 : (long)view->trace_count;
 }
 
+long ta_snapshot_gone_trace_count(struct ta_snapshot *snapshot)
+{
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    return view == NULL ? -1 : (long)view->gone_trace_count;
+}
+
 int ta_snapshot_traceback_limit(struct ta_snapshot *snapshot)
 {
     const struct ta__view *view = ta__snapshot_view(snapshot);
@@ -266,7 +272,7 @@ static const struct ta__view_trace *trace_at(struct ta_snapshot *snapshot, size_
     const struct ta__view *view = ta__snapshot_view(snapshot);
     if (view == NULL)
         return NULL;
-    if (index < view->trace_count)
+    if (index < (size_t)view->trace_count + view->gone_trace_count)
         return &view->traces[index];
     ta__error_set("there is no trace of that index", NULL);
     return NULL;
@@ -287,6 +293,7 @@ int ta_snapshot_trace(struct ta_snapshot *snapshot, size_t index, struct ta_trac
         .allocated_bytes = row->allocated_bytes,
         .allocated_blocks = row->allocated_blocks,
         .peak_bytes = row->peak_bytes,
+        .thread = row->thread == 0 ? 0 : view->threads[row->thread - 1].tid,
     };
     for (uint32_t context = row->context; context != 0; context = view->contexts[context].parent)
         trace->nframe++;
@@ -352,5 +359,59 @@ int ta_snapshot_info(struct ta_snapshot *snapshot, struct ta_snapshot_info *info
         .threads = view->thread_count,
     };
     memcpy(info, &all, size < sizeof all ? size : sizeof all);
+    return 0;
+}
+
+int ta_snapshot_module(struct ta_snapshot *snapshot, size_t index, struct ta_module_info *info, size_t size)
+{
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    if (view == NULL)
+        return -1;
+    if (index >= view->module_count)
+        return ta__error_set("there is no module of that index", NULL);
+    const struct ta__view_module *module = &view->modules[index];
+    const struct ta_module_info all = {
+        .path = view->strings[module->path].text,
+        .build_id = module->build_id,
+        .build_id_length = module->build_id_length,
+        .load_base = module->load_base,
+        .start = module->start,
+        .end = module->end,
+    };
+    memcpy(info, &all, size < sizeof all ? size : sizeof all);
+    return 0;
+}
+
+int ta_snapshot_domain(struct ta_snapshot *snapshot, size_t index, struct ta_domain_info *info, size_t size)
+{
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    if (view == NULL)
+        return -1;
+    if (index >= view->domain_count)
+        return ta__error_set("there is no domain of that index", NULL);
+    const struct ta__view_domain *domain = &view->domains[index];
+    const struct ta_domain_info all = {
+        .number = domain->number,
+        .name = view->strings[domain->name].text,
+        .live_bytes = domain->live_bytes,
+        .live_blocks = domain->live_blocks,
+        .peak_bytes = domain->peak_bytes,
+        .allocated_bytes = domain->allocated_bytes,
+        .allocated_blocks = domain->allocated_blocks,
+        .limit_bytes = domain->limit_bytes,
+    };
+    memcpy(info, &all, size < sizeof all ? size : sizeof all);
+    return 0;
+}
+
+int ta_snapshot_option(struct ta_snapshot *snapshot, size_t index, const char **key, const char **value)
+{
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    if (view == NULL)
+        return -1;
+    if (index >= view->option_count)
+        return ta__error_set("there is no option of that index", NULL);
+    *key = view->strings[view->options[index].key].text;
+    *value = view->strings[view->options[index].value].text;
     return 0;
 }

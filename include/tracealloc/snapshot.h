@@ -93,6 +93,7 @@ struct ta_trace {
     size_t nframe;                              /* frames stored */
     uint64_t allocated_bytes, allocated_blocks; /* since tracing began, freed ones included; 0 = not recorded */
     uint64_t peak_bytes;                        /* live bytes when the recorded peak was reached; 0 = not recorded */
+    uint32_t thread;                            /* the thread's number (tid); 0 = threads are not kept apart */
 };
 enum {
     TA_TRACE_CUT_SHORT = 1, /* the walk ended before the outermost frame */
@@ -102,6 +103,9 @@ enum {
 
 /* [analysis] Number of traces; -1 when the snapshot cannot be decoded. */
 TA_API long ta_snapshot_trace_count(struct ta_snapshot *snapshot);
+/* [analysis] Traces of which only the history is left: no live block, but allocated since tracing began. Their indices
+ * follow those of the others. */
+TA_API long ta_snapshot_gone_trace_count(struct ta_snapshot *snapshot);
 /* [analysis] 0, or -1 beyond the last. */
 TA_API int ta_snapshot_trace(struct ta_snapshot *snapshot, size_t index, struct ta_trace *trace);
 /* [analysis] Stores up to `max` frames, most recent first; answers how many the trace has. */
@@ -121,6 +125,28 @@ struct ta_snapshot_info {
     uint64_t traces, contexts, frames, modules, domains, threads;
 };
 TA_API int ta_snapshot_info(struct ta_snapshot *snapshot, struct ta_snapshot_info *info, size_t size);
+
+/* [analysis] A loaded object of the program. */
+struct ta_module_info {
+    const char *path;
+    const uint8_t *build_id;
+    size_t build_id_length;
+    uint64_t load_base, start, end; /* what the loader added to the file's addresses; where it was in the process */
+};
+/* [analysis] 0, or -1 beyond the last (struct ta_snapshot_info says how many there are). Pass sizeof *info, so that old
+ * callers meet newer libraries. Texts belong to the snapshot. */
+TA_API int ta_snapshot_module(struct ta_snapshot *snapshot, size_t index, struct ta_module_info *info, size_t size);
+
+/* [analysis] A domain of the program, as it was at the snapshot. */
+struct ta_domain_info {
+    uint32_t number;
+    const char *name; /* "" when it has none */
+    uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, allocated_blocks, limit_bytes;
+};
+TA_API int ta_snapshot_domain(struct ta_snapshot *snapshot, size_t index, struct ta_domain_info *info, size_t size);
+
+/* [analysis] How the program was traced: pairs of texts. 0, or -1 beyond the last. */
+TA_API int ta_snapshot_option(struct ta_snapshot *snapshot, size_t index, const char **key, const char **value);
 
 /* ---- building from data
  * ------------------------------------------------------------------------------------------------ */
