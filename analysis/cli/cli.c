@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "analysis/cli/terminal.h"
 
 /* ---- messages ---- */
 
@@ -48,56 +49,129 @@ int cli_library_error(const char *subject)
 
 static const struct option long_options[] = {
     {"key", required_argument, NULL, CLI_KEY},
+    {"by", required_argument, NULL, CLI_KEY},
     {"cumulative", no_argument, NULL, CLI_CUMULATIVE},
     {"json", no_argument, NULL, CLI_JSON},
+    {"csv", no_argument, NULL, CLI_CSV},
+    {"color", required_argument, NULL, CLI_COLOR},
     {"output", required_argument, NULL, CLI_OUTPUT},
     {"spec", required_argument, NULL, CLI_SPEC},
     {"where", required_argument, NULL, CLI_WHERE},
     {"limit", required_argument, NULL, CLI_LIMIT},
     {"sort", required_argument, NULL, CLI_SORT},
     {"python", no_argument, NULL, CLI_PYTHON},
+    {"grown", no_argument, NULL, CLI_GROWN},
+    {"released", no_argument, NULL, CLI_RELEASED},
+    {"format", required_argument, NULL, CLI_FORMAT},
+    {"bottom-up", no_argument, NULL, CLI_BOTTOM_UP},
+    {"min", required_argument, NULL, CLI_MINIMUM},
+    {"depth", required_argument, NULL, CLI_DEPTH},
+    {"title", required_argument, NULL, CLI_TITLE},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
+/* Of two names for one order the first is the one that is shown. */
 static const struct {
     const char *name;
     enum ta_order order;
 } orders[] = {
-    {"size", TA_ORDER_DEFAULT},          {"count", TA_ORDER_COUNT},         {"allocated", TA_ORDER_ALLOCATED_SIZE},
-    {"calls", TA_ORDER_ALLOCATED_COUNT}, {"temporary", TA_ORDER_TEMPORARY}, {"peak", TA_ORDER_PEAK},
-    {"growth", TA_ORDER_GROWTH},         {"released", TA_ORDER_RELEASED},
+    {"live", TA_ORDER_DEFAULT},
+    {"size", TA_ORDER_DEFAULT},
+    {"count", TA_ORDER_COUNT},
+    {"total", TA_ORDER_ALLOCATED_SIZE},
+    {"allocated", TA_ORDER_ALLOCATED_SIZE},
+    {"calls", TA_ORDER_ALLOCATED_COUNT},
+    {"temporary", TA_ORDER_TEMPORARY},
+    {"peak", TA_ORDER_PEAK},
+    {"growth", TA_ORDER_GROWTH},
+    {"released", TA_ORDER_RELEASED},
 };
+
+const char *cli_order_name(enum ta_order order)
+{
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (orders[i].order == order)
+            return orders[i].name;
+    return "live";
+}
+
+int cli_order_wants_gone(enum ta_order order)
+{
+    return order != TA_ORDER_DEFAULT && order != TA_ORDER_COUNT;
+}
+
+uint64_t cli_value(const struct ta_statistic *statistic, enum ta_order order)
+{
+    switch (order) {
+    case TA_ORDER_COUNT:
+        return statistic->count;
+    case TA_ORDER_ALLOCATED_SIZE:
+        return statistic->allocated_size;
+    case TA_ORDER_ALLOCATED_COUNT:
+        return statistic->allocated_count;
+    case TA_ORDER_TEMPORARY:
+        return statistic->allocated_count > statistic->count ? statistic->allocated_count - statistic->count : 0;
+    case TA_ORDER_PEAK:
+        return statistic->peak_size;
+    default:
+        return statistic->size;
+    }
+}
 
 static int parse_order(struct cli_options *options, const char *text)
 {
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         if (strcmp(orders[i].name, text) == 0) {
             options->order = orders[i].order;
+            options->sort = orders[i].name;
             return 0;
         }
-    cli_error("--sort: unknown order '%s' (size, count, allocated, calls, temporary, peak, growth, released)", text);
+    cli_error("--sort: unknown order '%s' (live, total, count, calls, temporary, peak; for differences growth, "
+              "released)",
+              text);
     return -1;
 }
 
-static int parse_limit(struct cli_options *options, const char *text)
+static int parse_number(size_t *number, const char *option, const char *text)
 {
     char *end;
     errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
+    unsigned long long value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
-        cli_error("--limit: expected a number, not '%s'", text);
+        cli_error("%s: expected a number, not '%s'", option, text);
         return -1;
     }
-    options->limit = (size_t)number;
+    *number = (size_t)value;
     return 0;
+}
+
+static int parse_percent(double *percent, const char *text)
+{
+    char *end;
+    *percent = strtod(text, &end);
+    if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || !(*percent >= 0 && *percent <= 100)) {
+        cli_error("--min: expected a percentage from 0 to 100, not '%s'", text);
+        return -1;
+    }
+    return 0;
+}
+
+/* People say line and file, tracemalloc lineno and filename. */
+static const char *key_of(const char *text)
+{
+    if (strcmp(text, "line") == 0)
+        return "lineno";
+    if (strcmp(text, "file") == 0)
+        return "filename";
+    return strcmp(text, "stack") == 0 ? "traceback" : text;
 }
 
 static int take_option(struct cli_options *options, int option)
 {
     switch (option) {
     case CLI_KEY:
-        options->key = optarg;
+        options->key = key_of(optarg);
         return 0;
     case CLI_CUMULATIVE:
         options->cumulative = 1;
@@ -105,6 +179,13 @@ static int take_option(struct cli_options *options, int option)
     case CLI_JSON:
         options->json = 1;
         return 0;
+    case CLI_CSV:
+        options->csv = 1;
+        return 0;
+    case CLI_COLOR:
+        if (cli_set_color(optarg) == 0)
+            return 0;
+        return cli_error("--color: expected auto, always or never, not '%s'", optarg), -1;
     case CLI_OUTPUT:
         options->output = optarg;
         return 0;
@@ -117,10 +198,29 @@ static int take_option(struct cli_options *options, int option)
     case CLI_PYTHON:
         options->python = 1;
         return 0;
+    case CLI_GROWN:
+        options->grown = 1;
+        return 0;
+    case CLI_RELEASED:
+        options->released = 1;
+        return 0;
+    case CLI_FORMAT:
+        options->format = optarg;
+        return 0;
+    case CLI_BOTTOM_UP:
+        options->bottom_up = 1;
+        return 0;
+    case CLI_TITLE:
+        options->title = optarg;
+        return 0;
+    case CLI_MINIMUM:
+        return parse_percent(&options->minimum, optarg);
+    case CLI_DEPTH:
+        return parse_number(&options->depth, "--depth", optarg);
     case CLI_SORT:
         return parse_order(options, optarg);
     default:
-        return parse_limit(options, optarg);
+        return parse_number(&options->limit, "--limit", optarg);
     }
 }
 
@@ -131,17 +231,19 @@ static void print_help(const struct cli_command *command)
         printf("\n%s", command->help);
 }
 
-int cli_parse(struct cli_options *options, const struct cli_command *command, unsigned allowed, int operands, int argc,
-              char **argv)
+int cli_parse(struct cli_options *options, const struct cli_command *command, unsigned allowed, int least, int most,
+              int argc, char **argv)
 {
-    *options = (struct cli_options){.command = command, .limit = SIZE_MAX};
+    *options = (struct cli_options){.command = command, .limit = SIZE_MAX, .depth = SIZE_MAX, .minimum = -1};
     int option, index = 0;
     optind = 0;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":o:h", long_options, &index)) != -1) {
+    while ((option = getopt_long(argc, argv, ":o:n:h", long_options, &index)) != -1) {
         const char *given = argv[optind > 0 ? optind - 1 : 0];
         if (option == 'o')
             option = CLI_OUTPUT;
+        if (option == 'n')
+            option = CLI_LIMIT;
         if (option == 'h') {
             print_help(command);
             options->help = 1;
@@ -157,11 +259,20 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, un
     }
     options->operands = argv + optind;
     options->operand_count = argc - optind;
-    if (options->operand_count != operands) {
+    if (options->json && options->csv)
+        return cli_error("%s: one of --json and --csv, please", command->name), -1;
+    if (options->operand_count < least || options->operand_count > most) {
         cli_error("usage: tracealloc %s %s", command->name, command->arguments);
         return -1;
     }
     return 0;
+}
+
+size_t cli_rows(const struct cli_options *options, size_t usual)
+{
+    if (options->limit == SIZE_MAX)
+        return options->json || options->csv ? SIZE_MAX : usual;
+    return options->limit == 0 ? SIZE_MAX : options->limit;
 }
 
 /* ---- files ---- */
@@ -213,10 +324,23 @@ char *cli_read_file(const char *path, size_t *length)
     return bytes;
 }
 
+/* The library tells how far it is on this thread, with done == total at the end. */
+static void show_symbols(void *user, size_t done, size_t total)
+{
+    if (done == total) {
+        cli_progress_end();
+        return;
+    }
+    cli_progress_begin("looking up symbols");
+    cli_progress_set(user, done, total);
+}
+
 struct ta_snapshot *cli_load(const char *path)
 {
-    cli_show_progress();
+    ta_symbols_set_progress(show_symbols, NULL);
+    cli_progress_begin("reading the recording");
     struct ta_snapshot *snapshot = ta_snapshot_load(path);
+    cli_progress_end();
     if (snapshot == NULL) {
         cli_error("%s", ta_error_text()); /* it names the file */
         return NULL;
@@ -247,6 +371,13 @@ static struct ta_snapshot *apply_spec(const struct ta_snapshot *snapshot, const 
 struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options *options)
 {
     struct ta_snapshot *snapshot = cli_load(path), *filtered;
+    if (snapshot != NULL && (options->spec != NULL || options->where != NULL)) {
+        filtered = ta_snapshot_symbolize(snapshot); /* so that the filtered one need not look again */
+        if (filtered == NULL)
+            cli_library_error(path);
+        ta_snapshot_free(snapshot);
+        snapshot = filtered;
+    }
     if (snapshot != NULL && options->spec != NULL) {
         filtered = apply_spec(snapshot, options->spec);
         ta_snapshot_free(snapshot);
@@ -262,64 +393,102 @@ struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options
     return snapshot;
 }
 
-/* ---- progress ---- */
+/* ---- memory ---- */
 
-#define BAR_WIDTH 30
-
-static double seconds(void)
+static void no_memory(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    cli_error("out of memory");
+    exit(CLI_TROUBLE);
 }
 
-static void draw_progress(void *user, size_t done, size_t total)
+void *cli_allocate(size_t count, size_t size)
 {
-    static double start, last;
-    static int drawn;
-    double now = seconds();
-    (void)user;
-    if (start == 0)
-        start = now;
-    if (done == total) {
-        if (drawn)
-            fputs("\r\033[K", stderr);
-        start = drawn = 0;
-        return;
-    }
-    if (now - start < 1 || now - last < 0.1)
-        return;
-    last = now;
-    drawn = 1;
-    int filled = (int)(done * BAR_WIDTH / total);
-    fprintf(stderr, "\rsymbols [%.*s%*s] %3zu %%", filled, "##############################", BAR_WIDTH - filled, "",
-            done * 100 / total);
+    void *memory = calloc(count > 0 ? count : 1, size);
+    if (memory == NULL)
+        no_memory();
+    return memory;
 }
 
-void cli_show_progress(void)
+void *cli_enlarge(void *array, size_t count, size_t size)
 {
-    if (isatty(STDERR_FILENO))
-        ta_symbols_set_progress(draw_progress, NULL);
+    void *memory = reallocarray(array, count, size);
+    if (memory == NULL)
+        no_memory();
+    return memory;
+}
+
+char *cli_text(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        no_memory();
+    va_end(arguments);
+    return text;
 }
 
 /* ---- text ---- */
 
-void cli_print_line(const char *text, size_t length)
+void cli_print_text(const char *text, size_t length)
 {
-    int escape = isatty(STDOUT_FILENO);
+    int escape = cli_on_terminal();
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         if (escape && (byte < 0x20 || byte == 0x7F))
             printf("\\x%02x", byte);
         else
-            putchar(byte);
+            putchar_unlocked(byte);
     }
+}
+
+void cli_print_line(const char *text, size_t length)
+{
+    cli_print_text(text, length);
     putchar('\n');
 }
 
+/* A reader that has seen enough (a pipe closed early) is no trouble worth a word. */
 int cli_finish_output(void)
 {
+    errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_OK;
+    if (errno == EPIPE)
+        return CLI_TROUBLE;
     return cli_error("standard output: %s", strerror(errno));
+}
+
+/* The length of the UTF-8 sequence at `text`, 0 when the bytes are none. */
+static size_t sequence_length(const unsigned char *text, size_t room)
+{
+    size_t length = *text < 0x80 ? 1 : *text >= 0xC2 && *text < 0xE0 ? 2 : *text >= 0xE0 && *text < 0xF0 ? 3 : 4;
+    if (length > room || *text >= 0xF5 || (*text >= 0x80 && *text < 0xC2))
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    if ((*text == 0xE0 && text[1] < 0xA0) || (*text == 0xED && text[1] >= 0xA0) || (*text == 0xF0 && text[1] < 0x90) ||
+        (*text == 0xF4 && text[1] >= 0x90))
+        return 0;
+    return length;
+}
+
+void cli_print_json_string(FILE *file, const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    putc('"', file);
+    for (size_t i = 0; i < length;) {
+        size_t sequence = sequence_length(bytes + i, length - i);
+        if (bytes[i] == '"' || bytes[i] == '\\')
+            fprintf(file, "\\%c", bytes[i]);
+        else if (bytes[i] < 0x20 || bytes[i] == 0x7F)
+            fprintf(file, "\\u%04x", bytes[i]);
+        else if (sequence == 0)
+            fprintf(file, "\\udc%02x", bytes[i]);
+        else
+            fwrite(bytes + i, 1, sequence, file);
+        i += sequence > 0 ? sequence : 1;
+    }
+    putc('"', file);
 }

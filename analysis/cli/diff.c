@@ -54,7 +54,7 @@ static int run(int argc, char **argv)
 {
     struct cli_options options;
     if (cli_parse(&options, &cli_diff,
-                  CLI_KEY | CLI_CUMULATIVE | CLI_JSON | CLI_LIMIT | CLI_SORT | CLI_WHERE | CLI_SPEC, 2, argc,
+                  CLI_KEY | CLI_CUMULATIVE | CLI_JSON | CLI_LIMIT | CLI_SORT | CLI_WHERE | CLI_SPEC, 2, 2, argc,
                   argv) != 0)
         return CLI_TROUBLE;
     if (options.help)

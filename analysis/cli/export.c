@@ -26,7 +26,8 @@ static int write_file(const struct ta_snapshot *snapshot, const struct cli_optio
 static int run(int argc, char **argv)
 {
     struct cli_options options;
-    if (cli_parse(&options, &cli_export, CLI_JSON | CLI_PYTHON | CLI_OUTPUT | CLI_WHERE | CLI_SPEC, 1, argc, argv) != 0)
+    if (cli_parse(&options, &cli_export, CLI_JSON | CLI_PYTHON | CLI_OUTPUT | CLI_WHERE | CLI_SPEC, 1, 1, argc, argv) !=
+        0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();

@@ -4,7 +4,7 @@
 static int run(int argc, char **argv)
 {
     struct cli_options options;
-    if (cli_parse(&options, &cli_filter, CLI_SPEC | CLI_WHERE | CLI_OUTPUT, 1, argc, argv) != 0)
+    if (cli_parse(&options, &cli_filter, CLI_SPEC | CLI_WHERE | CLI_OUTPUT, 1, 1, argc, argv) != 0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();

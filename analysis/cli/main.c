@@ -5,7 +5,7 @@
 #include "analysis/cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_stats, &cli_diff, &cli_filter, &cli_symbolize, &cli_import, &cli_export,
+    &cli_run, &cli_top, &cli_diff, &cli_stats, &cli_filter, &cli_symbolize, &cli_import, &cli_export,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -26,7 +26,7 @@ static int may_replace(const char *path)
 static int run(int argc, char **argv)
 {
     struct cli_options options;
-    if (cli_parse(&options, &cli_symbolize, CLI_OUTPUT, 1, argc, argv) != 0)
+    if (cli_parse(&options, &cli_symbolize, CLI_OUTPUT, 1, 1, argc, argv) != 0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();

@@ -1,0 +1,293 @@
+/* table.c: see table.h. */
+#include "analysis/cli/table.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/cli/terminal.h"
+
+struct row {
+    struct cli_cell *cells;
+    char **notes;
+    size_t note_count;
+};
+
+struct cli_table {
+    const struct cli_column *columns;
+    size_t column_count;
+    struct row *rows;
+    size_t count, capacity;
+};
+
+struct cli_table *cli_table_new(const struct cli_column *columns, size_t count)
+{
+    struct cli_table *table = cli_allocate(1, sizeof *table);
+    table->columns = columns;
+    table->column_count = count;
+    return table;
+}
+
+void cli_table_add(struct cli_table *table, const struct cli_cell *cells)
+{
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity * 2 + 16;
+        table->rows = cli_enlarge(table->rows, table->capacity, sizeof *table->rows);
+    }
+    struct row *row = &table->rows[table->count++];
+    *row = (struct row){.cells = cli_allocate(table->column_count, sizeof *row->cells)};
+    for (size_t i = 0; i < table->column_count; i++) {
+        row->cells[i] = cells[i];
+        if (table->columns[i].kind == CLI_TEXT)
+            row->cells[i].text = cli_text("%s", cells[i].text != NULL ? cells[i].text : "");
+    }
+}
+
+void cli_table_note(struct cli_table *table, const char *format, ...)
+{
+    struct row *row = &table->rows[table->count - 1];
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return; /* a note less */
+    row->notes = cli_enlarge(row->notes, row->note_count + 1, sizeof *row->notes);
+    row->notes[row->note_count++] = text;
+}
+
+size_t cli_table_count(const struct cli_table *table)
+{
+    return table->count;
+}
+
+void cli_table_free(struct cli_table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->count; i++) {
+        struct row *row = &table->rows[i];
+        for (size_t c = 0; c < table->column_count; c++)
+            if (table->columns[c].kind == CLI_TEXT)
+                free((char *)(uintptr_t)row->cells[c].text);
+        for (size_t n = 0; n < row->note_count; n++)
+            free(row->notes[n]);
+        free(row->notes);
+        free(row->cells);
+    }
+    free(table->rows);
+    free(table);
+}
+
+/* ---- for people ---- */
+
+void cli_time_text(uint64_t time_ns, char *text, size_t size)
+{
+    struct tm parts;
+    time_t seconds = (time_t)(time_ns / 1000000000);
+    if (gmtime_r(&seconds, &parts) == NULL || strftime(text, size, "%Y-%m-%d %H:%M:%SZ", &parts) == 0)
+        snprintf(text, size, "%" PRIu64 " ns", time_ns);
+}
+
+static const char *cell_text(const struct cli_column *column, const struct cli_cell *cell, char *text, size_t size)
+{
+    switch (column->kind) {
+    case CLI_BYTES:
+        ta_size_text((double)cell->number, 0, text, size);
+        break;
+    case CLI_BYTES_CHANGE:
+        ta_size_text((double)cell->change, 1, text, size);
+        break;
+    case CLI_NUMBER:
+        snprintf(text, size, "%" PRIu64, cell->number);
+        break;
+    case CLI_NUMBER_CHANGE:
+        snprintf(text, size, "%+" PRId64, cell->change);
+        break;
+    case CLI_SHARE:
+        snprintf(text, size, "%.1f%%", cell->share * 100);
+        break;
+    case CLI_TIME:
+        cli_time_text(cell->number, text, size);
+        break;
+    case CLI_TEXT:
+        return cell->text;
+    }
+    return text;
+}
+
+static int for_people(const struct cli_column *column)
+{
+    return (column->flags & CLI_MACHINES_ONLY) == 0;
+}
+
+static size_t column_width(const struct cli_table *table, size_t column)
+{
+    char text[64];
+    size_t width = cli_text_width(table->columns[column].heading);
+    for (size_t i = 0; i < table->count; i++) {
+        size_t cell = cli_text_width(cell_text(&table->columns[column], &table->rows[i].cells[column], text, 64));
+        width = cell > width ? cell : width;
+    }
+    return width;
+}
+
+#define BAR_CELLS 8
+
+static void print_heading(const struct cli_table *table, const size_t *widths, size_t last)
+{
+    fputs(cli_style(CLI_DIM), stdout);
+    for (size_t c = 0; c <= last; c++) {
+        const struct cli_column *column = &table->columns[c];
+        if (!for_people(column))
+            continue;
+        if (column->kind == CLI_TEXT)
+            printf("%-*s", c == last ? 0 : (int)widths[c] + 2, column->heading);
+        else
+            printf("%*s", (int)widths[c], column->heading);
+        if ((column->flags & CLI_WITH_BAR) && cli_has_bars())
+            printf(" %*s", BAR_CELLS, "");
+        if (column->kind != CLI_TEXT && c != last)
+            fputs("  ", stdout);
+    }
+    printf("%s\n", cli_style(CLI_PLAIN));
+}
+
+static void print_cell(const struct cli_column *column, const struct cli_cell *cell, size_t width, size_t room,
+                       int is_last)
+{
+    char small[64];
+    const char *text = cell_text(column, cell, small, sizeof small);
+    enum cli_style style = column->flags & CLI_STRONG ? CLI_BOLD : CLI_PLAIN;
+    if (column->kind == CLI_BYTES_CHANGE || column->kind == CLI_NUMBER_CHANGE)
+        style = cell->change > 0 ? CLI_RED : cell->change < 0 ? CLI_GREEN : CLI_DIM;
+    if (style != CLI_PLAIN)
+        fputs(cli_style(style), stdout);
+    if (column->kind == CLI_TEXT) {
+        cli_print_fitted(text, is_last ? room : width, column->flags & CLI_PATH ? CLI_CUT_LEFT : CLI_CUT_RIGHT);
+        for (size_t at = cli_text_width(text); !is_last && at < width + 2; at++)
+            putchar(' ');
+    } else {
+        printf("%*s", (int)width, text);
+        if ((column->flags & CLI_WITH_BAR) && cli_has_bars()) {
+            putchar(' ');
+            cli_print_bar(cell->share, BAR_CELLS);
+        }
+        if (!is_last)
+            fputs("  ", stdout);
+    }
+    if (style != CLI_PLAIN)
+        fputs(cli_style(CLI_PLAIN), stdout);
+}
+
+void cli_table_print_text(const struct cli_table *table)
+{
+    size_t widths[32], last = 0, before = 0;
+    for (size_t c = 0; c < table->column_count; c++) {
+        if (!for_people(&table->columns[c]))
+            continue;
+        widths[c] = column_width(table, c);
+        last = c;
+    }
+    for (size_t c = 0; c < last; c++)
+        if (for_people(&table->columns[c]))
+            before += widths[c] + 2 + ((table->columns[c].flags & CLI_WITH_BAR) && cli_has_bars() ? BAR_CELLS + 1 : 0);
+    size_t all = cli_width(), room = all == SIZE_MAX ? SIZE_MAX : all > before + 12 ? all - before : 12;
+    print_heading(table, widths, last);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct row *row = &table->rows[i];
+        for (size_t c = 0; c <= last; c++)
+            if (for_people(&table->columns[c]))
+                print_cell(&table->columns[c], &row->cells[c], widths[c], room, c == last);
+        putchar('\n');
+        for (size_t n = 0; n < row->note_count; n++) {
+            printf("%*s%s", (int)before + 2, "", cli_style(CLI_DIM));
+            cli_print_fitted(row->notes[n], room == SIZE_MAX ? room : room - 2, CLI_CUT_RIGHT);
+            printf("%s\n", cli_style(CLI_PLAIN));
+        }
+    }
+}
+
+/* ---- for machines ---- */
+
+static void print_number(const struct cli_column *column, const struct cli_cell *cell)
+{
+    if (column->kind == CLI_SHARE)
+        printf("%.6f", cell->share);
+    else if (column->kind == CLI_BYTES_CHANGE || column->kind == CLI_NUMBER_CHANGE)
+        printf("%" PRId64, cell->change);
+    else
+        printf("%" PRIu64, cell->number);
+}
+
+void cli_table_print_json(const struct cli_table *table)
+{
+    putchar('[');
+    for (size_t i = 0; i < table->count; i++) {
+        fputs(i == 0 ? "\n  {" : ",\n  {", stdout);
+        const char *comma = "";
+        for (size_t c = 0; c < table->column_count; c++) {
+            const struct cli_column *column = &table->columns[c];
+            const struct cli_cell *cell = &table->rows[i].cells[c];
+            if (column->flags & CLI_PEOPLE_ONLY)
+                continue;
+            printf("%s\"%s\": ", comma, column->name);
+            if (column->kind == CLI_TEXT)
+                cli_print_json_string(stdout, cell->text, strlen(cell->text));
+            else
+                print_number(column, cell);
+            comma = ", ";
+        }
+        putchar('}');
+    }
+    fputs(table->count > 0 ? "\n]\n" : "]\n", stdout);
+}
+
+static void print_csv_text(const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+void cli_table_print_csv(const struct cli_table *table)
+{
+    for (size_t i = 0; i <= table->count; i++) {
+        const char *comma = "";
+        for (size_t c = 0; c < table->column_count; c++) {
+            const struct cli_column *column = &table->columns[c];
+            if (column->flags & CLI_PEOPLE_ONLY)
+                continue;
+            fputs(comma, stdout);
+            if (i == 0)
+                fputs(column->name, stdout);
+            else if (column->kind == CLI_TEXT)
+                print_csv_text(table->rows[i - 1].cells[c].text);
+            else
+                print_number(column, &table->rows[i - 1].cells[c]);
+            comma = ",";
+        }
+        putchar('\n');
+    }
+}
+
+void cli_table_print(const struct cli_table *table, const struct cli_options *options)
+{
+    if (options->json)
+        cli_table_print_json(table);
+    else if (options->csv)
+        cli_table_print_csv(table);
+    else
+        cli_table_print_text(table);
+}

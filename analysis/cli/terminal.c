@@ -1,0 +1,257 @@
+/* terminal.c: see terminal.h. */
+#include "analysis/cli/terminal.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static enum { AUTO, ALWAYS, NEVER } when = AUTO;
+
+int cli_set_color(const char *word)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    for (unsigned i = 0; i < 3; i++)
+        if (strcmp(words[i], word) == 0) {
+            when = i;
+            return 0;
+        }
+    return -1;
+}
+
+int cli_on_terminal(void)
+{
+    static int answer = -1;
+    if (answer < 0)
+        answer = isatty(STDOUT_FILENO);
+    return answer || when == ALWAYS;
+}
+
+size_t cli_width(void)
+{
+    if (!cli_on_terminal())
+        return SIZE_MAX;
+    struct winsize window;
+    const char *columns = getenv("COLUMNS");
+    long width = columns != NULL ? strtol(columns, NULL, 10) : 0;
+    if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+        width = window.ws_col;
+    if (width <= 0)
+        width = 80;
+    return width < 40 ? 40 : (size_t)width;
+}
+
+static int has_colors(void)
+{
+    if (when != AUTO)
+        return when == ALWAYS;
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return cli_on_terminal() && (no_color == NULL || *no_color == '\0') &&
+           (terminal == NULL || strcmp(terminal, "dumb") != 0);
+}
+
+const char *cli_style(enum cli_style style)
+{
+    static const char *const sequences[] = {"\033[0m",  "\033[1m",  "\033[2m", "\033[31m",
+                                            "\033[32m", "\033[33m", "\033[36m"};
+    return has_colors() ? sequences[style] : "";
+}
+
+static int has_unicode(void)
+{
+    static int answer = -1;
+    if (answer < 0) {
+        setlocale(LC_CTYPE, "");
+        answer = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    }
+    return answer;
+}
+
+int cli_has_bars(void)
+{
+    return cli_on_terminal() && cli_width() >= 70;
+}
+
+void cli_print_bar(double share, size_t cells)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    double length = (share < 0 ? 0 : share > 1 ? 1 : share) * (double)cells;
+    size_t full = (size_t)length, used = full;
+    fputs(cli_style(CLI_CYAN), stdout);
+    for (size_t i = 0; i < full; i++)
+        fputs(has_unicode() ? "█" : "#", stdout);
+    size_t part = (size_t)((length - (double)full) * 8);
+    if (has_unicode() && part > 0 && full < cells) {
+        fputs(eighths[part], stdout);
+        used++;
+    }
+    fputs(cli_style(CLI_PLAIN), stdout);
+    for (size_t i = used; i < cells; i++)
+        putchar(' ');
+}
+
+/* ---- text that fits ---- */
+
+static int is_below(const char *path, const char *folder, size_t length)
+{
+    return length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+void cli_short_path(const char *path, char *text, size_t size)
+{
+    static char here[4096];
+    const char *home = getenv("HOME");
+    if (cli_on_terminal()) {
+        if (here[0] == '\0' && getcwd(here, sizeof here) == NULL)
+            strcpy(here, "?");
+        if (is_below(path, here, strlen(here))) {
+            snprintf(text, size, "%s", path + strlen(here) + 1);
+            return;
+        }
+        if (home != NULL && is_below(path, home, strlen(home))) {
+            snprintf(text, size, "~%s", path + strlen(home));
+            return;
+        }
+    }
+    snprintf(text, size, "%s", path);
+}
+
+static int starts_character(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+size_t cli_text_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++)
+        width += (size_t)starts_character(*text);
+    return width;
+}
+
+static void print_clean(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        putchar(cli_on_terminal() && (byte < 0x20 || byte == 0x7F) ? '?' : byte);
+    }
+}
+
+void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut)
+{
+    size_t width = cli_text_width(text), length = strlen(text);
+    if (width <= columns || columns < 4) {
+        print_clean(text, length);
+        return;
+    }
+    const char *dots = has_unicode() ? "…" : "...";
+    size_t kept = columns - (has_unicode() ? 1 : 3);
+    if (cut == CLI_CUT_RIGHT) {
+        size_t end = 0;
+        for (size_t seen = 0; end < length; end++)
+            if (starts_character(text[end]) && seen++ == kept)
+                break;
+        print_clean(text, end);
+        fputs(dots, stdout);
+        return;
+    }
+    size_t start = length;
+    for (size_t seen = 0; start > 0 && seen < kept;)
+        seen += (size_t)starts_character(text[--start]);
+    const char *slash = strchr(text + start, '/'); /* rather a whole component than half a name */
+    if (slash != NULL && slash - (text + start) < 24)
+        start = (size_t)(slash - text);
+    fputs(dots, stdout);
+    print_clean(text + start, length - start);
+}
+
+/* ---- progress ---- */
+
+static struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    const char *label;
+    atomic_size_t done, total;
+    int is_running, is_over;
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+static void draw(unsigned round)
+{
+    static const char spinner[] = "|/-\\";
+    size_t done = atomic_load(&progress.done), total = atomic_load(&progress.total);
+    char line[160];
+    int length;
+    if (total > 0) {
+        char bar[21];
+        size_t full = done >= total ? 20 : done * 20 / total;
+        memset(bar, '.', 20);
+        memset(bar, '#', full);
+        bar[20] = '\0';
+        length = snprintf(line, sizeof line, "\r%s [%s] %zu of %zu\033[K", progress.label, bar, done, total);
+    } else {
+        length = snprintf(line, sizeof line, "\r%s %c\033[K", progress.label, spinner[round % 4]);
+    }
+    if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}
+
+static void *show(void *unused)
+{
+    struct timespec next;
+    int drawn = 0;
+    clock_gettime(CLOCK_REALTIME, &next);
+    next.tv_sec += 1;
+    pthread_mutex_lock(&progress.lock);
+    while (!progress.is_over) {
+        if (pthread_cond_timedwait(&progress.ended, &progress.lock, &next) == 0)
+            continue;
+        draw((unsigned)drawn++);
+        next.tv_nsec += 200000000;
+        if (next.tv_nsec >= 1000000000) {
+            next.tv_nsec -= 1000000000;
+            next.tv_sec++;
+        }
+    }
+    pthread_mutex_unlock(&progress.lock);
+    if (drawn > 0 && write(STDERR_FILENO, "\r\033[K", 4) < 0)
+        return NULL;
+    return unused;
+}
+
+void cli_progress_begin(const char *label)
+{
+    if (!isatty(STDERR_FILENO) || progress.is_running)
+        return;
+    progress.label = label;
+    atomic_store(&progress.done, 0);
+    atomic_store(&progress.total, 0);
+    progress.is_over = 0;
+    progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
+}
+
+void cli_progress_set(void *user, size_t done, size_t total)
+{
+    (void)user;
+    atomic_store(&progress.done, done);
+    atomic_store(&progress.total, total);
+}
+
+void cli_progress_end(void)
+{
+    if (!progress.is_running)
+        return;
+    pthread_mutex_lock(&progress.lock);
+    progress.is_over = 1;
+    pthread_cond_signal(&progress.ended);
+    pthread_mutex_unlock(&progress.lock);
+    pthread_join(progress.thread, NULL);
+    progress.is_running = 0;
+}

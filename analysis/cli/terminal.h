@@ -1,0 +1,36 @@
+/* terminal.h: what depends on who reads: width, colours, bars, progress. Piped output is plain and never changes. */
+#ifndef TA_ANALYSIS_CLI_TERMINAL_H
+#define TA_ANALYSIS_CLI_TERMINAL_H
+
+#include <stddef.h>
+
+/* "auto", "always" or "never"; 0, or -1 for another word. Always also means bars and a width, as on a terminal. */
+int cli_set_color(const char *when);
+int cli_on_terminal(void);
+/* Columns of standard output; SIZE_MAX where it is no terminal. */
+size_t cli_width(void);
+
+enum cli_style { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_CYAN };
+/* The sequence that begins a style, or "" where there are no colours; CLI_PLAIN ends one. */
+const char *cli_style(enum cli_style style);
+
+/* `share` (0 … 1) as a bar of at most `cells` columns followed by blanks; only where cli_has_bars. */
+int cli_has_bars(void);
+void cli_print_bar(double share, size_t cells);
+
+/* A path as a person reads it: below the working directory or the home folder it is shortened. `text` of `size` bytes
+ * receives it; piped output keeps the whole path. */
+void cli_short_path(const char *path, char *text, size_t size);
+/* Columns that the text takes: one per code point. */
+size_t cli_text_width(const char *text);
+/* Prints at most `columns`; what does not fit is cut at the left ("…/net/http.c:12") or at the right. */
+enum cli_cut { CLI_CUT_LEFT, CLI_CUT_RIGHT };
+void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
+
+/* After a second without cli_progress_end a line with the label and how far it is appears on standard error, if that is
+ * a terminal. cli_progress_set fits the library's progress callbacks. */
+void cli_progress_begin(const char *label);
+void cli_progress_set(void *user, size_t done, size_t total);
+void cli_progress_end(void);
+
+#endif

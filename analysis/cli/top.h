@@ -1,0 +1,16 @@
+/* top.h: the listing of statistics that `top`, `run --top` and `pretty` share. */
+#ifndef TA_ANALYSIS_CLI_TOP_H
+#define TA_ANALYSIS_CLI_TOP_H
+
+#include <stddef.h>
+
+#include <tracealloc/analysis.h>
+
+/* One line about the snapshot as a whole, for people. */
+void cli_print_summary(struct ta_snapshot *snapshot, const char *path);
+/* The source line of a frame without surrounding blanks, or NULL; for free(). */
+char *cli_source_line(const struct ta_frame *frame);
+/* "FILE:LINE" with the path shortened on terminals, the bare path where the line is not known. */
+void cli_place_text(const struct ta_frame *frame, char *text, size_t size);
+
+#endif
