@@ -2,8 +2,11 @@
  * why it is built from source: docs/decisions/0001-mimalloc-from-source.md. Adds one
  * look into its page table, which mimalloc has no name for.
  *
- * mimalloc's own constructor and destructor are left out: heap.c begins when process.c says so, nothing ever ends. */
+ * mimalloc's own constructor and destructor are left out: heap.c begins when process.c says so, nothing ever ends. The
+ * untraced build keeps them: until they ran mimalloc takes every page from the system and gives it back. */
+#if TRACEALLOC_TRACING
 #define MI_PRIM_HAS_PROCESS_ATTACH 1
+#endif
 /* A weak stand-in of mimalloc's for the C++ library's function, which ours must not find in its place. */
 #define _ZSt15get_new_handlerv ta__mimalloc_get_new_handler
 #pragma GCC diagnostic ignored "-Wall"
