@@ -18,6 +18,8 @@
  * n innermost frames is then a subtraction, so that a limit costs nothing. */
 #include "trace/capture.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "trace/check.h"
 #include "trace/contexts.h"
@@ -37,12 +39,13 @@ int ta__capture_thread_init(struct ta__thread *self)
         /* Both halves of memo and walk in one mapping; address space only, touched as deep as stacks go. */
         size_t states = TA__STATES_MAX * sizeof(struct ta__state);
         size_t slots = TA__SLOTS_MAX * sizeof(struct ta__slot);
-        char *memory = ta__memory_map(2 * states + 2 * slots);
+        char *memory = ta__memory_map(2 * states + 2 * slots + TA__NEAR_RULES * sizeof(struct ta__near_rule));
         if (memory == NULL)
             return 0;
         self->slots = (struct ta__slot *)(memory + states);
         self->new_states = (struct ta__state *)(memory + states + slots);
         self->new_slots = (struct ta__slot *)(memory + 2 * states + slots);
+        self->near_rules = (struct ta__near_rule *)(memory + 2 * states + 2 * slots);
         self->states = (struct ta__state *)memory;
     }
     if (self->counts == NULL) {
@@ -61,7 +64,8 @@ size_t ta__capture_resident(const struct ta__thread *thread)
     size_t bytes = 0;
     if (thread->states != NULL)
         bytes += ta__memory_resident(thread->states, 2 * TA__STATES_MAX * sizeof(struct ta__state) +
-                                                         2 * TA__SLOTS_MAX * sizeof(struct ta__slot));
+                                                         2 * TA__SLOTS_MAX * sizeof(struct ta__slot) +
+                                                         TA__NEAR_RULES * sizeof(struct ta__near_rule));
     if (thread->counts != NULL)
         bytes += ta__memory_resident(thread->counts, ta__leaf_count() * sizeof *thread->counts);
     return bytes;
@@ -387,6 +391,33 @@ TA_COLD static uint32_t capture_unknown_stack(struct ta__thread *self, uintptr_t
     return leaf;
 }
 
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+TA_COLD static void forget_near_rules(struct ta__thread *self, uint64_t tag)
+{
+    memset(self->near_rules, 0, TA__NEAR_RULES * sizeof *self->near_rules);
+    self->near_tag = tag;
+}
+
+TA_INLINE struct ta__near_rule *near_rule(struct ta__near_rule *rules, uint64_t ip)
+{
+    return &rules[(ip ^ ip >> 10) & (TA__NEAR_RULES - 1)];
+}
+
+/* What the shared table has is copied; what it may not keep is asked again each time. */
+static uint64_t rule_from_afar(struct ta__near_rule *near, uint64_t ip)
+{
+    if (TA_UNLIKELY(ip >> 63))
+        return ta__rule_interrupted((uintptr_t)(ip & ~TA__IP_INTERRUPTED));
+    uint64_t rule;
+    if (TA_LIKELY(ta__rule_lookup((uintptr_t)ip, &rule))) {
+        near->ip = ip;
+        near->rule = rule;
+        return rule;
+    }
+    return ta__rule_missed((uintptr_t)ip);
+}
+
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
 /* Walks until it rejoins the memo, or to the end; what it found becomes the memo. */
@@ -396,6 +427,10 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
     uint32_t depth = self->depth;
     uint32_t new_count = 0;
     uint32_t new_extra_count = 0;
+    struct ta__near_rule *near_rules = self->near_rules;
+    uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
+    if (TA_UNLIKELY(self->near_tag != tag))
+        forget_near_rules(self, tag);
     for (;;) {
         const struct ta__state *states = self->states;
         while (depth > 0 && states[depth - 1].sp < sp)
@@ -414,8 +449,8 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             break;
         }
 
-        uint64_t rule = TA_UNLIKELY(ip >> 63) ? ta__rule_interrupted((uintptr_t)(ip & ~TA__IP_INTERRUPTED))
-                                              : ta__rule((uintptr_t)ip);
+        struct ta__near_rule *near = near_rule(near_rules, ip);
+        uint64_t rule = TA_LIKELY(near->ip == ip) ? near->rule : rule_from_afar(near, ip);
         uint32_t flags = TA__STATE_RETURNS;
         uint64_t cfa, caller_ip, caller_fp = fp, fp_slot = 0;
         if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_SP)) {

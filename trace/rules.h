@@ -44,19 +44,24 @@ extern struct ta__rule_tag ta__rules_tag __attribute__((visibility("hidden")));
 /* Neither entry is this address's: ask the tables and remember. */
 TA_COLD uint64_t ta__rule_missed(uintptr_t return_address);
 
+/* What the table has for a return address; 0 when it has nothing. */
+TA_INLINE int ta__rule_lookup(uintptr_t return_address, uint64_t *rule)
+{
+    const struct ta__rule_set *set = &ta__rule_sets[return_address & ((1u << TA__RULE_SET_BITS) - 1)];
+    uint64_t tagged = return_address ^ ta__load_relaxed(&ta__rules_tag.word);
+    *rule = ta__load_relaxed(&set->way[0].rule);
+    if (TA_LIKELY((ta__load_relaxed(&set->way[0].key) ^ tagged) == *rule))
+        return 1;
+    *rule = ta__load_relaxed(&set->way[1].rule);
+    return (ta__load_relaxed(&set->way[1].key) ^ tagged) == *rule;
+}
+
 /* The rule of a return address: nine instructions when the first entry is it, beside the table's own address, which a
  * loop keeps in a register. */
 TA_INLINE uint64_t ta__rule(uintptr_t return_address)
 {
-    const struct ta__rule_set *set = &ta__rule_sets[return_address & ((1u << TA__RULE_SET_BITS) - 1)];
-    uint64_t tagged = return_address ^ ta__load_relaxed(&ta__rules_tag.word);
-    uint64_t rule = ta__load_relaxed(&set->way[0].rule);
-    if (TA_LIKELY((ta__load_relaxed(&set->way[0].key) ^ tagged) == rule))
-        return rule;
-    rule = ta__load_relaxed(&set->way[1].rule);
-    if (TA_LIKELY((ta__load_relaxed(&set->way[1].key) ^ tagged) == rule))
-        return rule;
-    return ta__rule_missed(return_address);
+    uint64_t rule;
+    return TA_LIKELY(ta__rule_lookup(return_address, &rule)) ? rule : ta__rule_missed(return_address);
 }
 
 /* The rule at an address where a signal arrived. Not cached: the same address may also be returned to, and then has
