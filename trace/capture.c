@@ -31,6 +31,9 @@
 #define HASH_STEP  TA__GOLDEN /* odd: its powers are units, so that windows of the hash subtract cleanly */
 #define HASH_START UINT64_C(0x243F6A8885A308D3)
 
+#define NEAR_BYTES                                                                                                     \
+    (TA__NEAR_RULES * sizeof(struct ta__near_rule) + TA__NEAR_LEAVES * sizeof(struct ta__near_leaf))
+
 /* ---- thread set-up (cold) ---------------------------------------------------------------------------------------- */
 
 int ta__capture_thread_init(struct ta__thread *self)
@@ -39,13 +42,14 @@ int ta__capture_thread_init(struct ta__thread *self)
         /* Both halves of memo and walk in one mapping; address space only, touched as deep as stacks go. */
         size_t states = TA__STATES_MAX * sizeof(struct ta__state);
         size_t slots = TA__SLOTS_MAX * sizeof(struct ta__slot);
-        char *memory = ta__memory_map(2 * states + 2 * slots + TA__NEAR_RULES * sizeof(struct ta__near_rule));
+        char *memory = ta__memory_map(2 * states + 2 * slots + NEAR_BYTES);
         if (memory == NULL)
             return 0;
         self->slots = (struct ta__slot *)(memory + states);
         self->new_states = (struct ta__state *)(memory + states + slots);
         self->new_slots = (struct ta__slot *)(memory + 2 * states + slots);
         self->near_rules = (struct ta__near_rule *)(memory + 2 * states + 2 * slots);
+        self->near_leaves = (struct ta__near_leaf *)(self->near_rules + TA__NEAR_RULES);
         self->states = (struct ta__state *)memory;
     }
     if (self->counts == NULL) {
@@ -64,8 +68,7 @@ size_t ta__capture_resident(const struct ta__thread *thread)
     size_t bytes = 0;
     if (thread->states != NULL)
         bytes += ta__memory_resident(thread->states, 2 * TA__STATES_MAX * sizeof(struct ta__state) +
-                                                         2 * TA__SLOTS_MAX * sizeof(struct ta__slot) +
-                                                         TA__NEAR_RULES * sizeof(struct ta__near_rule));
+                                                         2 * TA__SLOTS_MAX * sizeof(struct ta__slot) + NEAR_BYTES);
     if (thread->counts != NULL)
         bytes += ta__memory_resident(thread->counts, ta__leaf_count() * sizeof *thread->counts);
     return bytes;
@@ -335,6 +338,16 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
     return ta__leaf_intern(hash, path, length, total_frames(depth), domain, flags);
 }
 
+static uint32_t leaf_from_afar(struct ta__thread *self, struct ta__near_leaf *near, uint64_t hash, uint32_t domain)
+{
+    uint32_t leaf = ta__leaf_find(hash);
+    if (TA_UNLIKELY(leaf == 0))
+        return leaf_of_new_stack(self, hash, domain);
+    near->hash = hash;
+    near->leaf = leaf;
+    return leaf;
+}
+
 /* An allocation by ld.so itself: objects may have gone, and nothing may be remembered across it. */
 TA_COLD static void note_loader(struct ta__thread *self)
 {
@@ -347,9 +360,8 @@ TA_INLINE uint32_t leaf_of_memo(struct ta__thread *self, uint32_t domain)
     struct ta__state *top = &self->states[self->depth - 1];
     uint32_t kind = total_frames(self->depth) | (uint32_t)(self->states[0].flags & TA__STATE_CUT_SHORT) << 16;
     uint64_t hash = ta__leaf_hash(window_hash(self, self->depth), kind, domain);
-    uint32_t leaf = ta__leaf_find(hash);
-    if (TA_UNLIKELY(leaf == 0))
-        leaf = leaf_of_new_stack(self, hash, domain);
+    struct ta__near_leaf *near = &self->near_leaves[hash >> 7 & (TA__NEAR_LEAVES - 1)];
+    uint32_t leaf = TA_LIKELY(near->hash == hash) ? (uint32_t)near->leaf : leaf_from_afar(self, near, hash, domain);
     top->leaf = leaf;
     top->leaf_domain = domain;
     if (TA_UNLIKELY((top->flags & TA__STATE_LOADER) != 0))

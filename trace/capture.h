@@ -14,6 +14,7 @@
  *                                      slot_end counts the unusual words found so far (new_slots).
  *      states[depth - 1]  called malloc                                                                       */
 struct ta__state {
+    _Alignas(TA_CACHE_LINE) /* and the index of one is a shift */
     uint64_t ip; /* return address; bit 63 = interrupted here by a signal (TA__IP_INTERRUPTED) */
     uint64_t sp;
     uint64_t fp;
@@ -47,7 +48,12 @@ struct ta__near_rule {
     uint64_t ip;
     uint64_t rule;
 };
-enum { TA__NEAR_RULES = 1024 };
+/* The same for the table of leaves: what a trusted hash means never changes, so that nothing ever voids it. */
+struct ta__near_leaf {
+    uint64_t hash;
+    uint64_t leaf;
+};
+enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024 };
 
 #define TA__IP_INTERRUPTED (UINT64_C(1) << 63)
 

@@ -18,6 +18,7 @@ struct ta__slot;
 struct ta__scope;
 struct ta__domain_parts;
 struct ta__near_rule;
+struct ta__near_leaf;
 
 struct ta__thread {
     /* -- line 0: touched by every operation -- */
@@ -45,6 +46,7 @@ struct ta__thread {
     uint32_t one_domain;             /* of one_leaf */
     int64_t sample_left;             /* sampled mode: bytes until the next sample */
     struct ta__near_rule *near_rules;
+    struct ta__near_leaf *near_leaves;
     uint64_t near_tag; /* the tag of the shared rules that they are copies of */
 
     /* -- cold -- */
