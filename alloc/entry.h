@@ -19,6 +19,10 @@ TA_INLINE void ta__mark_entered(void)
     ta__compiler_fence();
 }
 
+/* operator new, and what it does when there is no memory: override_new.c. */
+__attribute__((visibility("hidden"))) void *ta__new(size_t size);
+void *ta__new_slow(size_t size, struct ta__caller caller);
+
 /* Header and counters of a new block (NULL: ENOMEM) under a leaf (0: untraced, counted as lost). Traced mode, inside.
  */
 void *ta__finish_allocation(struct ta__thread *self, void *block, size_t size, uint32_t leaf);

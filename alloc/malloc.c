@@ -13,6 +13,8 @@
 #include "alloc/entry.h"
 #include "alloc/names.h"
 
+#include <string.h>
+
 #include "base/atomics.h"
 #include "base/world.h"
 #include "tracealloc/domain.h"
@@ -290,7 +292,8 @@ TA_COLD static void *malloc_refill(size_t size, struct ta__thread *self)
     return user;
 }
 
-TA_ENTRY void *ta_malloc(size_t size)
+/* Ends in a jump in whoever it is part of: the caller's frame stays what is captured. */
+TA_INLINE void *malloc_here(size_t size)
 {
     struct ta__thread *self = ta__self;
     enter(self);
@@ -305,6 +308,93 @@ TA_ENTRY void *ta_malloc(size_t size)
 other: /* whatever a thread's way of allocating is, it first compares the mode it is made for with the present one */
     return self->allocate(size, self);
 }
+
+TA_ENTRY void *ta_malloc(size_t size)
+{
+    return malloc_here(size);
+}
+
+/* ---- zeroed blocks, and C++'s new: more is to be done with the block, so that no jump can end it ------------------ */
+
+/* The block of a small request in the modes that are made for speed; NULL and nothing done when it takes the slow path.
+ */
+TA_INLINE void *gated_block(size_t size, struct ta__thread *self, struct ta__caller caller)
+{
+    uint32_t gate = ta__gate_read();
+    if (TA_LIKELY(self->allocate == malloc_stack || self->allocate == malloc_one_frame)) {
+        if (TA_UNLIKELY(!begin_traced(self, gate, size)))
+            return NULL;
+        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, 0);
+        void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
+        if (TA_LIKELY(block != NULL))
+            return traced_block(self, block, size, leaf, gate);
+        ta__store_relaxed(&self->world.view, gate);
+        return NULL;
+    }
+    if (gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 || self->allocate != malloc_sampled ||
+        self->sample_left < (int64_t)size)
+        return NULL;
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        return NULL;
+    self->sample_left -= (int64_t)size;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
+}
+
+__attribute__((noinline)) static void *calloc_gated(size_t size, struct ta__thread *self)
+{
+    struct ta__caller caller = TA__CALLER();
+    void *user = gated_block(size, self, caller);
+    if (TA_LIKELY(user != NULL))
+        return memset(user, 0, size);
+    return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
+}
+
+TA_ENTRY void *ta_calloc(size_t count, size_t each)
+{
+    size_t size;
+    if (TA_UNLIKELY(__builtin_mul_overflow(count, each, &size)))
+        return ta__out_of_memory();
+    struct ta__thread *self = ta__self;
+    enter(self);
+    TA__GO_IF_GATED_OR_LARGE(size, other);
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        goto other;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return memset(user, 0, size);
+
+other:
+    return calloc_gated(size, self);
+}
+
+#if TRACEALLOC_OVERRIDE
+__attribute__((noinline)) static void *new_gated(size_t size, struct ta__thread *self)
+{
+    struct ta__caller caller = TA__CALLER();
+    void *user = gated_block(size, self, caller);
+    return TA_LIKELY(user != NULL) ? user : ta__new_slow(size, caller);
+}
+
+__attribute__((noinline, no_stack_protector)) void *ta__new(size_t size)
+{
+    struct ta__thread *self = ta__self;
+    enter(self);
+    TA__GO_IF_GATED_OR_LARGE(size, other);
+    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL))
+        goto other;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
+
+other:
+    return new_gated(size, self);
+}
+#endif
 
 /* ---- allocation in a domain that the call names ------------------------------------------------------------------ */
 
@@ -509,19 +599,17 @@ gated:
 
 /* ---- the others: one request each, served by slow.c -------------------------------------------------------------- */
 
-TA_ENTRY void *ta_calloc(size_t count, size_t size)
+__attribute__((noinline)) static void *realloc_block(void *user, size_t size)
 {
-    size_t bytes;
-    if (TA_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
-        return ta__out_of_memory();
     ta__mark_entered();
-    return ta__allocate(&(struct ta__request){.size = bytes, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
+    return ta__reallocate(user, size, TA__DOMAIN_AMBIENT, TA__CALLER());
 }
 
 TA_ENTRY void *ta_realloc(void *user, size_t size)
 {
-    ta__mark_entered();
-    return ta__reallocate(user, size, TA__DOMAIN_AMBIENT, TA__CALLER());
+    if (user == NULL)
+        return malloc_here(size);
+    return realloc_block(user, size);
 }
 
 TA_ENTRY void *ta_reallocarray(void *user, size_t count, size_t size)
@@ -539,6 +627,8 @@ TA_ALSO_NAMED(calloc, ta_calloc)
 TA_ALSO_NAMED(realloc, ta_realloc)
 TA_ALSO_NAMED(reallocarray, ta_reallocarray)
 
-/* operator delete in all its forms is free; operator new is in override_new.c. */
+/* operator delete in all its forms is free; the other forms of new are in override_new.c. */
+TA_ALSO_NAMED(_Znwm, ta__new)
+TA_ALSO_NAMED(_Znam, ta__new)
 TA_ALSO_NAMED(_ZdlPv, ta_free)
 TA_ALSO_NAMED(_ZdaPv, ta_free)

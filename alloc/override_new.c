@@ -74,6 +74,12 @@ TA_INLINE void *new_or_throw(size_t size, size_t alignment, struct ta__caller ca
     return user;
 }
 
+/* Plain new and new[] are in malloc.c: what is not common there comes here. */
+void *ta__new_slow(size_t size, struct ta__caller caller)
+{
+    return new_or_throw(size, 0, caller);
+}
+
 /* A handler may throw, and a nothrow form must catch that and answer NULL. C cannot catch; libstdc++'s own nothrow form
  * can, and what it tries is our throwing form. All static, that form is not there, and such a throw ends the process.
  */
@@ -110,8 +116,6 @@ TA_INLINE void *new_or_null(size_t size, size_t alignment, struct ta__caller cal
         return expression;                                                                                             \
     }
 
-OPERATOR_NEW(_Znwm, (size_t size), new_or_throw(size, 0, TA__CALLER()))
-OPERATOR_NEW(_Znam, (size_t size), new_or_throw(size, 0, TA__CALLER()))
 OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_or_throw(size, alignment, TA__CALLER()))
 OPERATOR_NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_or_throw(size, alignment, TA__CALLER()))
 

@@ -31,8 +31,7 @@
 #define HASH_STEP  TA__GOLDEN /* odd: its powers are units, so that windows of the hash subtract cleanly */
 #define HASH_START UINT64_C(0x243F6A8885A308D3)
 
-#define NEAR_BYTES                                                                                                     \
-    (TA__NEAR_RULES * sizeof(struct ta__near_rule) + TA__NEAR_LEAVES * sizeof(struct ta__near_leaf))
+#define NEAR_BYTES (TA__NEAR_RULES * sizeof(struct ta__near_rule) + TA__NEAR_LEAVES * sizeof(struct ta__near_leaf))
 
 /* ---- thread set-up (cold) ---------------------------------------------------------------------------------------- */
 

@@ -15,7 +15,7 @@
  *      states[depth - 1]  called malloc                                                                       */
 struct ta__state {
     _Alignas(TA_CACHE_LINE) /* and the index of one is a shift */
-    uint64_t ip; /* return address; bit 63 = interrupted here by a signal (TA__IP_INTERRUPTED) */
+        uint64_t ip;        /* return address; bit 63 = interrupted here by a signal (TA__IP_INTERRUPTED) */
     uint64_t sp;
     uint64_t fp;
     uint64_t fp_slot; /* where the caller's fp was saved, if it was */
