@@ -42,7 +42,9 @@ __attribute__((noinline)) static void *malloc_slow(size_t size)
 /* Leaf or block are missing: the rare rest of a traced allocation. */
 TA_COLD static void *malloc_traced_rest(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
 {
-    void *block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
+    void *block = size <= SMALL_REQUEST_MAX ? ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE) : NULL;
+    if (block == NULL)
+        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
     void *user = ta__finish_allocation(self, block, size, leaf);
     ta__store_relaxed(&self->world.view, gate);
     leave(self);
@@ -282,11 +284,14 @@ void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
 /* The page's list is empty: mimalloc finds or makes another page. */
 TA_COLD static void *malloc_refill(size_t size, struct ta__thread *self)
 {
-    if (TA_UNLIKELY(self->theap == TA__THEAP_EMPTY))
-        return malloc_slow(size);
-    void *block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL))
-        return malloc_slow(size);
+    void *block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
+    if (TA_UNLIKELY(block == NULL)) {
+        if (TA_UNLIKELY(self->theap == TA__THEAP_EMPTY))
+            return malloc_slow(size);
+        block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
+        if (TA_UNLIKELY(block == NULL))
+            return malloc_slow(size);
+    }
     void *user = ta__header_write_plain(block, size);
     leave(self);
     return user;
