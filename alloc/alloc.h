@@ -23,6 +23,8 @@ struct ta__thread *ta__thread_get(void);
 int ta__process_is_ready(void);
 /* Frees what a signal handler could not. Inside an operation. */
 void ta__thread_free_deferred(struct ta__thread *self);
+void ta__threads_before_fork(void);
+void ta__threads_after_fork_in_parent(void);
 void ta__thread_after_fork(struct ta__thread *self);
 
 /* ---- malloc.c ------------------------------------------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include "trace/contexts.h"
 #include "trace/modules.h"
 #include "trace/rules.h"
+#include "trace/sample.h"
 #include "trace/tracked.h"
 
 /* ---- looking up -------------------------------------------------------------------------------------------------- */
@@ -21,6 +22,11 @@ static size_t frames_of_leaf(uint32_t leaf, void **frames, size_t max, size_t *t
     size_t count = ta__leaf_frames(leaf, (uint64_t *)frames, frames != NULL ? max : 0);
     if (total != NULL)
         *total = ta__leaves()[leaf].total_nframe;
+    if (count == 0) { /* <overflow>: a trace, of a stack that nobody knows */
+        if (frames != NULL && max > 0)
+            frames[0] = NULL;
+        count = 1;
+    }
     return count;
 }
 
@@ -78,7 +84,7 @@ static int adopt_live_block(struct ta__thread *self, uint32_t domain, uintptr_t 
     if ((kind & TA__KIND_DOMAIN) == TA__KIND_DOMAIN)
         return 0;
     if ((kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(ta__header_epoch(header)))
-        ta__count_free(self, header->leaf, size);
+        ta__count_block_out(self, header->leaf, size);
     ta__header_write(user, (kind & TA__KIND_ALIGNED) | TA__KIND_TRACED, ta__header_leaf(header, kind), size,
                      (uint64_t)TA__EPOCH_TRACKED << TA__SIZE_BITS);
     return 1;
@@ -91,7 +97,7 @@ TA_ENTRY int ta_track(uint32_t domain, uintptr_t address, size_t size)
     struct ta__thread *self = ta__begin(&gate);
     if (self == NULL)
         return ta_is_tracing() ? -1 : -2;
-    int result = -2;
+    int result = gate == 0 && ta_is_tracing() ? -1 : -2; /* no memory for tracing in this thread */
     if ((gate & TA__GATE_TRACING) != 0) {
         int index = ta__domain_index(domain);
         struct ta__tracked entry = {.address = address, .size = size, .domain = (uint32_t)index};
@@ -101,14 +107,14 @@ TA_ENTRY int ta_track(uint32_t domain, uintptr_t address, size_t size)
         result = -1;
         if (entry.leaf != 0 && ta__tracked_put(&entry, &old)) {
             if (old.leaf != 0) {
-                ta__count_free(self, old.leaf, old.size);
+                ta__count_tracked_out(self, old.leaf, old.size);
                 ta__domain_discharge(self, entry.domain, old.size);
             }
             /* The memory is there already: a hard limit cannot refuse it, only count it. */
             ta__domain_note(self, entry.domain, size);
             if (!adopt_live_block(self, entry.domain, address) && index == 0)
                 ta__gate_change(TA__GATE_TRACKED, 0);
-            ta__count_allocation(self, entry.leaf, size);
+            ta__count_tracked_in(self, entry.leaf, size);
             result = 0;
         }
     }
@@ -122,13 +128,13 @@ int ta_untrack(uint32_t domain, uintptr_t address)
     struct ta__thread *self = ta__begin(&gate);
     if (self == NULL)
         return ta_is_tracing() ? 0 : -2;
-    int result = -2;
+    int result = gate == 0 && ta_is_tracing() ? 0 : -2;
     if ((gate & TA__GATE_TRACING) != 0) {
         int index = ta__domain_known(domain);
         struct ta__tracked old;
         result = 0;
         if (index >= 0 && ta__tracked_take((uint32_t)index, address, &old)) {
-            ta__count_free(self, old.leaf, old.size);
+            ta__count_tracked_out(self, old.leaf, old.size);
             ta__domain_discharge(self, (uint32_t)index, old.size);
         }
         if (index == 0) {
@@ -136,7 +142,7 @@ int ta_untrack(uint32_t domain, uintptr_t address)
             struct ta__header *header = traced_header((const void *)address);
             if (header != NULL && (ta__header_kind((void *)address) & TA__KIND_DOMAIN) != TA__KIND_DOMAIN) {
                 if (ta__trace_is_present(ta__header_epoch(header)))
-                    ta__count_free(self, header->leaf, ta__header_size(header));
+                    ta__count_block_out(self, header->leaf, ta__header_size(header));
                 ta__header_write((void *)address, ta__header_kind((void *)address) & TA__KIND_ALIGNED, 0,
                                  ta__header_size(header), 0);
             }

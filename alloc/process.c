@@ -78,10 +78,12 @@ static void before_fork(void)
     struct ta__thread *self = ta__thread_get();
     ta__trace_before_fork();
     ta__world_stop(self != NULL ? &self->world : NULL);
+    ta__threads_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    ta__threads_after_fork_in_parent();
     ta__world_resume();
     ta__trace_after_fork_in_parent();
 }

@@ -18,6 +18,7 @@
 #include "alloc/limits.h"
 #include "base/atomics.h"
 #include "base/world.h"
+#include "trace/modules.h"
 #include "trace/sample.h"
 #include "trace/tracked.h"
 
@@ -132,35 +133,15 @@ static int examine(const char *call, void *user, struct live_block *live)
     return 1;
 }
 
-static void count_out(struct ta__thread *self, uint32_t leaf, size_t size)
-{
-    if (self->counts != NULL)
-        ta__count_free(self, leaf, size);
-    else
-        ta__counters_shared_remove(leaf, size);
-}
-
-/* In sampled mode a sampled block stands for all those like it that were not. */
-static void count_block_in(struct ta__thread *self, uint32_t gate, uint32_t leaf, size_t size)
-{
-    if ((gate & TA__GATE_SAMPLED) == 0)
-        ta__count_allocation(self, leaf, size);
-    else
-        ta__sample_count_in(self, leaf, size);
-}
-
 /* The trace of a live block goes. */
-static void forget_trace(struct ta__thread *self, uint32_t gate, const struct live_block *live)
+static void forget_trace(struct ta__thread *self, const struct live_block *live)
 {
     if (live->is_counted) {
-        if ((gate & TA__GATE_SAMPLED) == 0)
-            count_out(self, live->leaf, live->size);
-        else
-            ta__sample_count_out(self, live->leaf, live->size);
+        ta__count_block_out(self, live->leaf, live->size);
     } else if (ta__header_epoch(live->header) == TA__EPOCH_TRACKED) {
         struct ta__tracked old;
         if (ta__tracked_take(0, (uintptr_t)ta__header_user(live->header), &old))
-            count_out(self, old.leaf, old.size);
+            ta__count_tracked_out(self, old.leaf, old.size);
     }
 }
 
@@ -169,7 +150,7 @@ static void forget_tracked_address(struct ta__thread *self, uint32_t gate, const
 {
     struct ta__tracked old;
     if ((gate & TA__GATE_TRACKED) != 0 && ta__tracked_take(0, (uintptr_t)user, &old))
-        count_out(self, old.leaf, old.size);
+        ta__count_tracked_out(self, old.leaf, old.size);
 }
 
 /* A block for `size` bytes, aligned; its header's place in *header, TA__KIND_ALIGNED in *kind when it was shifted. */
@@ -257,9 +238,18 @@ static int resolve(struct ta__thread *self, uint64_t domain, struct wish *wish)
 static struct tag tag_for(struct ta__thread *self, uint32_t gate, size_t size, const struct wish *wish,
                           const struct ta__caller *caller)
 {
-    if ((gate & TA__GATE_TRACING) == 0 || self->no_trace ||
-        ((gate & TA__GATE_SAMPLED) != 0 && !ta__sample_this(self, size)))
+    if ((gate & TA__GATE_TRACING) == 0 || self->no_trace) {
+        /* Without memory for tracing, ta__begin leaves the gate at 0. */
+        if (TA_UNLIKELY((ta__gate_read() & TA__GATE_TRACING) != 0 && !self->no_trace))
+            ta__owner_add(&self->counted_lost, 1);
         return untraced_tag(wish->domain);
+    }
+    if ((gate & TA__GATE_SAMPLED) != 0) {
+        if (!ta__sample_this(self, size))
+            return untraced_tag(wish->domain);
+        /* Requests of ld.so mostly pass by unseen: what it did since the last sample is looked for now. */
+        ta__modules_check();
+    }
     uint32_t leaf = ta__capture(self, caller->ip, caller->sp, caller->fp, wish->capture);
     if (leaf != 0)
         return traced_tag(leaf);
@@ -317,7 +307,7 @@ void *ta__allocate(const struct ta__request *request, struct ta__caller caller)
             write_tag(user, shifted, &tag, request->size);
             forget_tracked_address(self, gate, user);
             if (tag.is_counted)
-                count_block_in(self, gate, tag.leaf, request->size);
+                ta__count_block_in(self, tag.leaf, request->size);
         }
     }
     ta__end(self, gate);
@@ -346,13 +336,13 @@ static void release_without_thread(void *user)
     while (!ta__cas_relaxed(&self->deferred, &old, user));
 }
 
-static void release(struct ta__thread *self, uint32_t gate, void *user)
+static void release(struct ta__thread *self, void *user)
 {
     struct live_block live;
     if (!examine("free", user, &live))
         return;
     ta__domain_discharge(self, live.domain, live.size);
-    forget_trace(self, gate, &live);
+    forget_trace(self, &live);
     bury(user, &live);
     ta__heap_free(live.page, live.block);
 }
@@ -371,7 +361,7 @@ void ta__release(void *user, struct ta__caller caller)
         release_without_thread(user);
         return;
     }
-    release(self, gate, user);
+    release(self, user);
     ta__end(self, gate);
 }
 
@@ -380,7 +370,7 @@ void ta__thread_free_deferred(struct ta__thread *self)
     void *user = __atomic_exchange_n(&self->deferred, NULL, __ATOMIC_ACQ_REL);
     while (user != NULL) {
         void *next = *(void **)user;
-        release(self, ta__gate_read() & ~(uint32_t)TA__GATE_PENDING, user);
+        release(self, user);
         user = next;
     }
 }
@@ -447,7 +437,7 @@ void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller
         if (!is_granted) {
             ta__domain_recharge(self, live.domain, live.size);
         } else if (stays) {
-            forget_trace(self, gate, &live);
+            forget_trace(self, &live);
             write_tag(user, live.kind & TA__KIND_ALIGNED, &tag, size);
             result = user;
         } else if (theap == NULL || obtain(theap, size, 0, 0, &header, &shifted) == NULL) {
@@ -457,13 +447,13 @@ void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller
             result = ta__header_user(header);
             memcpy(result, user, live.size < size ? live.size : size);
             /* Old out, new in, and only then may the old address be handed out again. */
-            forget_trace(self, gate, &live);
+            forget_trace(self, &live);
             write_tag(result, 0, &tag, size);
             forget_tracked_address(self, gate, result);
             bury(user, &live);
         }
         if (result != NULL && tag.is_counted)
-            count_block_in(self, gate, tag.leaf, size);
+            ta__count_block_in(self, tag.leaf, size);
         if (result != NULL && !stays)
             ta__heap_free(live.page, live.block);
     }

@@ -158,6 +158,16 @@ void ta__threads_init(void)
     threads.has_end_key = pthread_key_create(&threads.end_key, thread_ends) == 0;
 }
 
+void ta__threads_before_fork(void)
+{
+    ta__lock_acquire(&threads.lock); /* threads come and go outside of operations too */
+}
+
+void ta__threads_after_fork_in_parent(void)
+{
+    ta__lock_release(&threads.lock);
+}
+
 void ta__thread_after_fork(struct ta__thread *self)
 {
     threads.lock.state = 0;

@@ -121,6 +121,32 @@ TA_INLINE struct ta__state *append_state(struct ta__thread *self, uint32_t index
     return state;
 }
 
+/* Stands in for a rule whose outcome lies outside of the stack: it led there by sp and fp. */
+#define RULE_ASTRAY 7u
+
+/* A slot of this value never verifies: what was found through it must be found anew. */
+static const uint64_t never_equal;
+
+/* A thread or coroutine that was started without a caller: the return address is 0. The walk depends on that word. */
+TA_COLD static void end_at_zero(struct ta__thread *self, struct walk *walk, uint64_t rule, uint64_t at)
+{
+    uint32_t flags =
+        TA__STATE_EXTRA | (ta__rule_kind(rule) == TA__RULE_FP ? TA__STATE_NEEDS_FP | TA__STATE_FP_RULE : 0u);
+    read_extra(self, walk, at);
+    append_state(self, walk->new_count, walk->ip, walk->sp, walk->fp, 0, rule, flags)->slot_end = walk->new_extra_count;
+    walk->new_count++;
+}
+
+/* As many frames were found as are ever counted. The rest of the stack is not followed; when so many of these frames
+ * have returned that it would count, the slot sees to it that the walk goes on from the last one. */
+TA_COLD static void end_at_window(struct ta__thread *self, uint32_t new_count, uint32_t new_extra_count)
+{
+    struct ta__state *last = &self->new_states[new_count - 1];
+    self->new_slots[new_extra_count] = (struct ta__slot){&never_equal, ~never_equal};
+    last->flags = TA__STATE_EXTRA;
+    last->slot_end = new_extra_count + 1;
+}
+
 /* The kinds of frames that are not "CFA = sp or fp + offset", and those that lead nowhere. */
 TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, struct walk *walk, uint64_t rule)
 {
@@ -186,9 +212,11 @@ TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, stru
     default:
         break;
     }
-    /* No rule, or one that leads out of the stack. */
-    walk->new_extra_count = first_extra;
+    /* No rule, or one that leads out of the stack by what it has read. */
     state->flags = TA__STATE_CUT_SHORT;
+    if (ta__rule_kind(rule) != TA__RULE_UNKNOWN)
+        state->flags |= TA__STATE_EXTRA | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+    state->slot_end = walk->new_extra_count;
     return STEP_CUT;
 }
 
@@ -216,7 +244,7 @@ TA_INLINE TA_READS_STACKS uint32_t changed_slot(const struct ta__slot *slots, ui
 
 TA_INLINE uint32_t lowest_slot(const struct ta__thread *self, uint32_t depth)
 {
-    return TA_LIKELY(depth <= TA__WINDOW) ? 0 : self->states[depth - TA__WINDOW].slot_end;
+    return TA_LIKELY(depth < TA__WINDOW) ? 0 : self->states[depth - TA__WINDOW].slot_end;
 }
 
 /* Does the walk's state equal this remembered one in all that decides what lies further out? */
@@ -379,7 +407,7 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
         struct ta__path_frame path = {.address = ip, .salt = salt};
         leaf = ta__leaf_intern(hash, &path, 1, 0, domain, flags);
     }
-    self->one_ip = ip;
+    self->one_ip = leaf != 0 ? ip : 0;
     self->one_leaf = leaf;
     self->one_domain = domain;
     if (TA_UNLIKELY(ta__rule_in_loader(rule))) {
@@ -429,7 +457,26 @@ static uint64_t rule_from_afar(struct ta__near_rule *near, uint64_t ip)
     return ta__rule_missed((uintptr_t)ip);
 }
 
+/* Another stack than last time, or one of which nothing is known but that it is mapped now: it may be gone at the next
+ * capture, so that no word of it may be remembered as a place to look at. (The bounds of a foreign stack are left empty
+ * by ta__stack_select, which brings the next capture here again.) */
+TA_COLD static int enter_other_stack(struct ta__thread *self, uintptr_t sp)
+{
+    ta__capture_forget(self);
+    return ta__stack_select(self, sp);
+}
+
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain);
+
+/* The memo has no room for what was found on top of it. */
+TA_COLD static uint32_t walk_anew(struct ta__thread *self, uint32_t domain)
+{
+    struct ta__state first = self->new_states[0];
+    ta__capture_forget(self);
+    return walk_and_remember(self, first.ip, first.sp, first.fp, domain);
+}
 
 /* Walks until it rejoins the memo, or to the end; what it found becomes the memo. */
 __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip,
@@ -455,7 +502,7 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             ip = walk.ip, sp = walk.sp, fp = walk.fp, depth = walk.depth, new_count = walk.new_count;
         }
         if (TA_UNLIKELY(new_count >= TA__WINDOW)) {
-            self->new_states[new_count - 1].flags = TA__STATE_CUT_SHORT;
+            end_at_window(self, new_count, new_extra_count);
             depth = 0;
             break;
         }
@@ -473,22 +520,30 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             goto rare;
         }
         if (TA_UNLIKELY(cfa <= sp || cfa > self->stack_high || (cfa & 7) != 0)) {
-            rule = TA__RULE_UNKNOWN;
+            rule = ta__rule_with_salt(RULE_ASTRAY, ta__rule_salt(rule));
             goto rare;
         }
         caller_ip = word_at(cfa - 8);
         if (ta__rule_saves_fp(rule)) {
-            fp_slot = (TA_UNLIKELY(ta__rule_slot_from_fp(rule)) ? fp : cfa) + (uint64_t)ta__rule_slot(rule);
+            fp_slot = cfa;
+            if (TA_UNLIKELY(ta__rule_slot_from_fp(rule))) {
+                fp_slot = fp;
+                flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+            }
+            fp_slot += (uint64_t)ta__rule_slot(rule);
             if (TA_UNLIKELY(!is_inside(self, fp_slot, sp))) {
-                rule = TA__RULE_UNKNOWN;
+                rule = ta__rule_with_salt(RULE_ASTRAY, ta__rule_salt(rule));
                 goto rare;
             }
             caller_fp = word_at(fp_slot);
             flags |= TA__STATE_SAVES_FP;
         }
-        if (TA_UNLIKELY(caller_ip == 0)) { /* a thread or coroutine that was started without a caller */
-            rule = TA__RULE_END;
-            goto rare;
+        if (TA_UNLIKELY(caller_ip == 0)) {
+            struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
+            end_at_zero(self, &walk, rule, cfa - 8);
+            new_count = walk.new_count;
+            depth = 0;
+            break;
         }
         if (TA_UNLIKELY(ta__rule_in_loader(rule)))
             flags |= TA__STATE_LOADER;
@@ -514,10 +569,8 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
         const struct ta__state *top = &self->states[depth - 1];
         return TA_LIKELY(top->leaf != 0 && top->leaf_domain == domain) ? top->leaf : leaf_of_memo(self, domain);
     }
-    if (TA_UNLIKELY(depth + new_count > TA__STATES_MAX)) {
-        self->new_states[new_count - 1].flags = TA__STATE_CUT_SHORT;
-        depth = 0;
-    }
+    if (TA_UNLIKELY(depth + new_count > TA__STATES_MAX))
+        return walk_anew(self, domain);
     push_new_states(self, depth, new_count);
     return leaf_of_memo(self, domain);
 }
@@ -526,7 +579,7 @@ TA_READS_STACKS uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uint
 {
     if (TA_UNLIKELY(self->limit == 1))
         return self->one_ip == ip && self->one_domain == domain ? self->one_leaf : ta__capture_one(self, ip, domain);
-    if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !ta__stack_select(self, sp))
+    if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);
 
     /* The same call from the same stack as last time: nothing is written. */

@@ -261,11 +261,13 @@ static uint32_t *domain_cell(uint32_t domain, int which)
     return &tables.domain_leaves[domain * CELLS + (uint32_t)which];
 }
 
+/* The last part of the table is for the leaves that every domain has without a stack: stacks find an end before that. */
 static uint32_t leaf_append(uint32_t context, uint32_t total, uint32_t domain, uint32_t flags)
 {
     uint32_t id = tables.leaf_count;
+    uint32_t max = context != 0 ? tables.leaf_max - tables.leaf_max / 16 : tables.leaf_max;
     uint32_t *newest = domain_cell(domain, NEWEST);
-    if (id >= tables.leaf_max || newest == NULL)
+    if (id >= max || newest == NULL)
         return 0;
     if ((flags & TA__LEAF_UNTRACED) == 0) {
         tables.next_leaf[id] = *newest;
@@ -371,7 +373,8 @@ uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint3
     }
     uint32_t leaf = 0;
     uint32_t context = decided != 0 || tables.is_full ? decided : context_of_path(path, length);
-    if (context != 0)
+    /* An index that could not grow is used nearly to its end: there must be empty entries, at which searches stop. */
+    if (context != 0 && tables.index_used + (tables.index_used >> 3) < mask)
         leaf = leaf_append(context, total, domain, flags);
     if (leaf == 0) {
         tables.is_full = 1;

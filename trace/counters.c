@@ -16,6 +16,7 @@
 #include "base/atomics.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "trace/sample.h"
 #include "trace/trace.h"
 
 static struct {
@@ -70,24 +71,14 @@ static struct ta__source_counts *shared_counts(void)
     return ta__load_acquire(&totals.shared);
 }
 
-void ta__counters_shared_add(uint32_t leaf, size_t size)
+void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes)
 {
     struct ta__source_counts *shared = shared_counts();
     if (shared == NULL)
         return;
-    ta__add_relaxed(&shared[leaf].allocated_blocks, 1);
-    ta__add_relaxed(&shared[leaf].allocated_bytes, size);
-    raise_peak(__atomic_add_fetch(&totals.current, (int64_t)size, __ATOMIC_RELAXED));
-}
-
-void ta__counters_shared_remove(uint32_t leaf, size_t size)
-{
-    struct ta__source_counts *shared = shared_counts();
-    if (shared == NULL)
-        return;
-    ta__add_relaxed(&shared[leaf].freed_blocks, 1);
-    ta__add_relaxed(&shared[leaf].freed_bytes, size);
-    __atomic_fetch_sub(&totals.current, (int64_t)size, __ATOMIC_RELAXED);
+    ta__add_relaxed(&shared[leaf].freed_blocks, blocks);
+    ta__add_relaxed(&shared[leaf].freed_bytes, bytes);
+    __atomic_fetch_sub(&totals.current, (int64_t)bytes, __ATOMIC_RELAXED);
 }
 
 static void add_counts(struct ta__source_counts *sum, const struct ta__source_counts *row, uint32_t n)
@@ -101,7 +92,8 @@ static void add_counts(struct ta__source_counts *sum, const struct ta__source_co
     }
 }
 
-void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
+/* As they were counted: in sampled mode, blocks in units. */
+static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
 {
     memset(counts, 0, n * sizeof *counts);
     const struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
@@ -112,6 +104,17 @@ void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *cou
         const struct ta__thread *thread = thread_at(slot);
         if (thread->counts != NULL)
             add_counts(counts, thread->counts + first, n);
+    }
+}
+
+void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
+{
+    fold(first, n, counts);
+    if (ta__trace_sample_bytes() == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        counts[i].allocated_blocks = (counts[i].allocated_blocks + TA__SAMPLE_UNIT / 2) / TA__SAMPLE_UNIT;
+        counts[i].freed_blocks = (counts[i].freed_blocks + TA__SAMPLE_UNIT / 2) / TA__SAMPLE_UNIT;
     }
 }
 
@@ -146,7 +149,7 @@ void ta__counters_drop(uint32_t leaf)
     struct ta__source_counts *shared = shared_counts();
     if (shared == NULL)
         return;
-    ta__counters_fold(leaf, 1, &sum);
+    fold(leaf, 1, &sum);
     uint64_t bytes = sum.allocated_bytes - sum.freed_bytes;
     ta__add_relaxed(&shared[leaf].freed_blocks, sum.allocated_blocks - sum.freed_blocks);
     ta__add_relaxed(&shared[leaf].freed_bytes, bytes);

@@ -51,7 +51,7 @@ uint64_t ta__sample_weight(size_t size, uint64_t sample_bytes)
     /* An empty block cannot be hit by a byte: it is treated as one of one byte. */
     double x = (double)(size != 0 ? size : 1) / (double)sample_bytes;
     double probability = x < 1e-6 ? x * (1 - x / 2) : 1 - exp_minus(x);
-    return (uint64_t)(65536 / probability + 0.5);
+    return (uint64_t)(TA__SAMPLE_UNIT / probability + 0.5);
 }
 
 int64_t ta__sample_interval(uint64_t *random, uint64_t sample_bytes)
@@ -70,34 +70,59 @@ int ta__sample_this(struct ta__thread *self, size_t size)
     return 1;
 }
 
-struct weighted {
-    uint64_t blocks, bytes;
-};
-
-/* Blocks and bytes are kept in whole numbers; the rest of a block's fraction is below one part in a thousand for any
- * block that is not traced anyway. */
-static struct weighted weigh(size_t size)
+static void add_in(struct ta__thread *self, uint32_t leaf, uint64_t units, uint64_t bytes)
 {
-    uint64_t weight = ta__sample_weight(size, ta__trace_sample_bytes());
-    uint64_t blocks = (weight + 32768) >> 16;
-    uint64_t bytes = (uint64_t)(((unsigned __int128)weight * size + 32768) >> 16);
-    return (struct weighted){blocks, bytes};
+    ta__count_allocation(self, leaf, bytes);
+    ta__owner_add(&self->counts[leaf].allocated_blocks, units - 1);
 }
 
-void ta__sample_count_in(struct ta__thread *self, uint32_t leaf, size_t size)
+static void add_out(struct ta__thread *self, uint32_t leaf, uint64_t units, uint64_t bytes)
 {
-    struct weighted weighted = weigh(size);
-    ta__count_allocation(self, leaf, weighted.bytes);
-    ta__owner_add(&self->counts[leaf].allocated_blocks, weighted.blocks - 1);
-}
-
-void ta__sample_count_out(struct ta__thread *self, uint32_t leaf, size_t size)
-{
-    struct weighted weighted = weigh(size);
     if (self->counts == NULL) {
-        ta__counters_shared_remove(leaf, weighted.bytes);
+        ta__counters_shared_remove(leaf, units, bytes);
         return;
     }
-    ta__count_free(self, leaf, weighted.bytes);
-    ta__owner_add(&self->counts[leaf].freed_blocks, weighted.blocks - 1);
+    ta__count_free(self, leaf, bytes);
+    ta__owner_add(&self->counts[leaf].freed_blocks, units - 1);
+}
+
+/* Bytes are rounded to whole ones. */
+static uint64_t weighted_bytes(uint64_t weight, size_t size)
+{
+    return (uint64_t)(((unsigned __int128)weight * size + TA__SAMPLE_UNIT / 2) / TA__SAMPLE_UNIT);
+}
+
+void ta__count_block_in(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    if (ta__trace_sample_bytes() == 0) {
+        add_in(self, leaf, 1, size);
+        return;
+    }
+    uint64_t weight = ta__sample_weight(size, ta__trace_sample_bytes());
+    add_in(self, leaf, weight, weighted_bytes(weight, size));
+}
+
+void ta__count_block_out(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    if (ta__trace_sample_bytes() == 0) {
+        add_out(self, leaf, 1, size);
+        return;
+    }
+    uint64_t weight = ta__sample_weight(size, ta__trace_sample_bytes());
+    add_out(self, leaf, weight, weighted_bytes(weight, size));
+}
+
+static uint64_t whole_unit(void)
+{
+    return ta__trace_sample_bytes() == 0 ? 1 : TA__SAMPLE_UNIT;
+}
+
+void ta__count_tracked_in(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    add_in(self, leaf, whole_unit(), size);
+}
+
+void ta__count_tracked_out(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    add_out(self, leaf, whole_unit(), size);
 }

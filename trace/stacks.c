@@ -163,12 +163,10 @@ int ta__stack_select(struct ta__thread *self, uint64_t sp)
             return 0;
         self->foreign_low = mapping.low;
         self->foreign_high = mapping.high;
-        ta__capture_forget(self);
     }
     uint64_t high = mapping.high - sp > FRAMES_AT_MOST ? sp + FRAMES_AT_MOST : mapping.high;
     if (!is_mapped(sp, high)) {
         self->foreign_low = self->foreign_high = 0;
-        ta__capture_forget(self);
         return 0;
     }
     /* Empty bounds for the check at the next capture's entry: it comes here again. */

@@ -62,9 +62,8 @@ enum { TA__FLUSH_BYTES = 64 * 1024 };
 /* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
 TA_COLD void ta__counters_new_high(struct ta__thread *self);
 TA_COLD void ta__counters_flush(struct ta__thread *self);
-/* For threads without counters of their own, and for ta_track: atomic. */
-void ta__counters_shared_add(uint32_t leaf, size_t size);
-void ta__counters_shared_remove(uint32_t leaf, size_t size);
+/* A free by a thread without counters of its own: atomic. */
+void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes);
 /* All that a leaf holds becomes freed; the world is stopped. */
 void ta__counters_drop(uint32_t leaf);
 /* counts[i] = sum over threads of leaf first + i. */
