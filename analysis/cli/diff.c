@@ -1,30 +1,95 @@
-/* diff.c: tracealloc diff — what changed between two snapshots. */
+/* diff.c: tracealloc diff — what changed between two snapshots: a table on a terminal, tracemalloc's lines in a pipe. */
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/table.h"
+#include "analysis/cli/terminal.h"
+#include "analysis/cli/top.h"
 
-static int print_text(const struct ta_differences *differences, size_t limit)
+static const struct cli_column columns[] = {
+    {"size_diff", "CHANGE", CLI_BYTES_CHANGE, 0},
+    {"size", "LIVE", CLI_BYTES, 0},
+    {"count_diff", "BLOCKS ±", CLI_NUMBER_CHANGE, 0},
+    {"count", "BLOCKS", CLI_NUMBER, 0},
+    {"allocated_size_diff", "", CLI_BYTES_CHANGE, CLI_MACHINES_ONLY},
+    {"allocated_count_diff", "", CLI_NUMBER_CHANGE, CLI_MACHINES_ONLY},
+    {"key", "", CLI_TEXT, CLI_MACHINES_ONLY},
+    {"line", "", CLI_NUMBER, CLI_MACHINES_ONLY},
+    {"place", "WHERE", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_PATH},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+/* Rows of the wrong direction are left out by --grown and --released. The order puts them last. */
+static size_t rows_of(const struct ta_differences *differences, const struct cli_options *options, size_t usual)
 {
-    size_t count = ta_differences_count(differences);
-    for (size_t i = 0; i < count && i < limit; i++) {
+    size_t count = ta_differences_count(differences), limit = cli_rows(options, usual);
+    struct ta_statistic_diff diff;
+    if (options->grown || options->released)
+        while (count > 0 && ta_differences_get(differences, count - 1, &diff) == 0 &&
+               (options->grown ? diff.size_diff <= 0 : diff.size_diff >= 0))
+            count--;
+    return count < limit ? count : limit;
+}
+
+static void print_lines(const struct ta_differences *differences, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
         size_t length = ta_differences_text(differences, i, NULL, 0);
-        char *text = malloc(length + 1);
-        if (text == NULL)
-            return cli_error("out of memory");
+        char *text = cli_allocate(length + 1, 1);
         ta_differences_text(differences, i, text, length + 1);
         cli_print_line(text, length);
         free(text);
     }
-    return cli_finish_output();
 }
 
-static int print_json(const struct ta_differences *differences, size_t limit)
+static void print_table(const struct ta_differences *differences, const char *key, size_t rows,
+                        const struct cli_options *options)
+{
+    struct cli_table *table = cli_table_new(columns, COLUMNS);
+    int is_line = strcmp(key, "lineno") == 0;
+    for (size_t i = 0; i < rows; i++) {
+        struct ta_statistic_diff diff;
+        struct ta_frame frame = {.filename = ""};
+        char place[PATH_MAX + 16];
+        ta_differences_get(differences, i, &diff);
+        ta_traceback_frame(diff.traceback, -1, &frame);
+        cli_place_text(&frame, place, sizeof place);
+        cli_table_add(table, (struct cli_cell[COLUMNS]){{.change = diff.size_diff},
+                                                        {.number = diff.size},
+                                                        {.change = diff.count_diff},
+                                                        {.number = diff.count},
+                                                        {.change = diff.allocated_size_diff},
+                                                        {.change = diff.allocated_count_diff},
+                                                        {.text = frame.filename},
+                                                        {.number = frame.lineno},
+                                                        {.text = place}});
+        char *source = is_line ? cli_source_line(&frame) : NULL;
+        if (source != NULL)
+            cli_table_note(table, "%s", source);
+        free(source);
+        if (strcmp(key, "traceback") == 0)
+            cli_note_stack(table, diff.traceback);
+    }
+    cli_table_print(table, options);
+    cli_table_free(table);
+}
+
+static int print(const struct ta_differences *differences, const char *key, const struct cli_options *options)
 {
     int descriptor = STDOUT_FILENO;
-    if (ta_differences_export_json(differences, limit, ta_write_to_descriptor, &descriptor) != 0)
-        return cli_library_error("standard output");
-    return CLI_OK;
+    size_t rows = rows_of(differences, options, cli_on_terminal() ? 10 : SIZE_MAX);
+    if (options->json)
+        return ta_differences_export_json(differences, rows, ta_write_to_descriptor, &descriptor) == 0
+                   ? CLI_OK
+                   : cli_library_error("standard output");
+    if (options->csv || cli_on_terminal())
+        print_table(differences, key, rows, options);
+    else
+        print_lines(differences, rows);
+    return cli_finish_output();
 }
 
 /* Allowed, but worth a word to a person: whole stacks of two lengths do not meet. */
@@ -39,13 +104,16 @@ static int compare(struct ta_snapshot *new_snapshot, struct ta_snapshot *old_sna
                    const struct cli_options *options)
 {
     const char *key = options->key != NULL ? options->key : "lineno";
+    enum ta_order order = options->grown      ? TA_ORDER_GROWTH
+                          : options->released ? TA_ORDER_RELEASED
+                                              : options->order;
     warn_about_limits(new_snapshot, old_snapshot);
     struct ta_differences *differences = ta_snapshot_compare_to(new_snapshot, old_snapshot, key, options->cumulative);
     int status = CLI_TROUBLE;
-    if (differences == NULL || ta_differences_sort(differences, options->order) != 0)
+    if (differences == NULL || ta_differences_sort(differences, order) != 0)
         cli_library_error("diff");
     else
-        status = options->json ? print_json(differences, options->limit) : print_text(differences, options->limit);
+        status = print(differences, key, options);
     ta_differences_free(differences);
     return status;
 }
@@ -54,11 +122,14 @@ static int run(int argc, char **argv)
 {
     struct cli_options options;
     if (cli_parse(&options, &cli_diff,
-                  CLI_KEY | CLI_CUMULATIVE | CLI_JSON | CLI_LIMIT | CLI_SORT | CLI_WHERE | CLI_SPEC, 2, 2, argc,
-                  argv) != 0)
+                  CLI_KEY | CLI_CUMULATIVE | CLI_LIMIT | CLI_SORT | CLI_GROWN | CLI_RELEASED | CLI_FILTERS |
+                      CLI_FORMATS,
+                  2, 2, argc, argv) != 0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();
+    if (options.grown + options.released + (options.sort != NULL) > 1)
+        return cli_error("diff: one of --grown, --released and --sort, please");
     struct ta_snapshot *new_snapshot = cli_load_filtered(options.operands[0], &options), *old_snapshot = NULL;
     if (new_snapshot != NULL)
         old_snapshot = cli_load_filtered(options.operands[1], &options);
@@ -70,15 +141,21 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_diff = {
     .name = "diff",
-    .arguments = "NEW OLD [--key KEY] [--cumulative] [--sort ORDER] [--limit N] [--where FILTER] [--json]",
+    .arguments = "NEW OLD [--by KEY] [--grown | --released | --sort ORDER] [-n N] [--where FILTER] [--json | --csv]",
     .summary = "compare two snapshots group by group, largest change first",
     .help =
-        "  --key KEY        traceback, lineno (default), filename, function, module, domain or thread\n"
-        "  --cumulative     count a block for every frame of its stack\n"
+        "  --by KEY         line (default), function, file, module, traceback, domain or thread\n"
+        "  --grown          only what grew, largest growth first\n"
+        "  --released       only what shrank, largest release first\n"
         "  --sort ORDER     size (default: the absolute change), growth, released, count, allocated, calls or peak\n"
-        "  --limit N        the first N groups only\n"
+        "  --cumulative     count a block for every frame of its stack\n"
+        "  -n N             the first N groups only: 10 on a terminal unless given, else all; 0 = all\n"
         "  --where FILTER   only traces for which the filter holds (docs/filters.md)\n"
         "  --spec FILE      only traces that a JSON list of filters keeps\n"
-        "  --json           a list of {frames, size, size_diff, count, count_diff, str}\n",
+        "  --json           a list of {frames, size, size_diff, count, count_diff, str}\n"
+        "  --csv            the same numbers with a heading\n"
+        "  --color WHEN     auto (default), always or never\n"
+        "\n"
+        "  tracealloc diff --grown server.ta server.ta@0\n",
     .run = run,
 };

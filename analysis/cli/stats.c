@@ -27,12 +27,6 @@ static int print_json(const struct ta_statistics *statistics, size_t limit)
     return CLI_OK;
 }
 
-/* Churn, calls, temporaries and peak belong to groups that may have no live block. */
-static int wants_gone(enum ta_order order)
-{
-    return order != TA_ORDER_DEFAULT && order != TA_ORDER_COUNT;
-}
-
 static int run(int argc, char **argv)
 {
     struct cli_options options;
@@ -47,7 +41,7 @@ static int run(int argc, char **argv)
         return CLI_TROUBLE;
 
     const char *key = options.key != NULL ? options.key : "lineno";
-    struct ta_statistics *statistics = wants_gone(options.order)
+    struct ta_statistics *statistics = cli_order_wants_gone(options.order)
                                            ? ta_snapshot_churn(snapshot, key, options.cumulative)
                                            : ta_snapshot_statistics(snapshot, key, options.cumulative);
     int status = CLI_TROUBLE;

@@ -183,6 +183,14 @@ static void print_cell(const struct cli_column *column, const struct cli_cell *c
         fputs(cli_style(CLI_PLAIN), stdout);
 }
 
+static int has_headings(const struct cli_table *table)
+{
+    for (size_t c = 0; c < table->column_count; c++)
+        if (for_people(&table->columns[c]) && *table->columns[c].heading != '\0')
+            return 1;
+    return 0;
+}
+
 void cli_table_print_text(const struct cli_table *table)
 {
     size_t widths[32], last = 0, before = 0;
@@ -196,7 +204,8 @@ void cli_table_print_text(const struct cli_table *table)
         if (for_people(&table->columns[c]))
             before += widths[c] + 2 + ((table->columns[c].flags & CLI_WITH_BAR) && cli_has_bars() ? BAR_CELLS + 1 : 0);
     size_t all = cli_width(), room = all == SIZE_MAX ? SIZE_MAX : all > before + 12 ? all - before : 12;
-    print_heading(table, widths, last);
+    if (has_headings(table))
+        print_heading(table, widths, last);
     for (size_t i = 0; i < table->count; i++) {
         const struct row *row = &table->rows[i];
         for (size_t c = 0; c <= last; c++)

@@ -76,7 +76,7 @@ static int has_unicode(void)
 
 int cli_has_bars(void)
 {
-    return cli_on_terminal() && cli_width() >= 70;
+    return cli_on_terminal() && cli_width() >= 100;
 }
 
 void cli_print_bar(double share, size_t cells)

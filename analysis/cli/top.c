@@ -206,7 +206,7 @@ struct listing {
     size_t rows;
 };
 
-static void add_stack(struct cli_table *table, struct ta_traceback traceback)
+void cli_note_stack(struct cli_table *table, struct ta_traceback traceback)
 {
     size_t length = ta_traceback_length(traceback);
     for (size_t i = 0; i < length; i++) {
@@ -264,7 +264,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
     else if (is_line && frame.lineno == 0 && example != NULL && example->is_found)
         note_caller(table, largest);
     if (is_stack)
-        add_stack(table, statistic.traceback);
+        cli_note_stack(table, statistic.traceback);
     free(source);
     free(label);
 }
@@ -343,6 +343,8 @@ static int run(int argc, char **argv)
         if (!options.json && !options.csv) {
             cli_print_summary(snapshot, options.operands[0]);
             putchar('\n');
+            if (listing.total == 0 && options.order == TA_ORDER_PEAK)
+                cli_warning("%s: no peak was recorded: tracealloc run --peak does", options.operands[0]);
         }
         print_listing(&listing);
         status = cli_finish_output();

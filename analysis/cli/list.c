@@ -1,0 +1,54 @@
+/* list.c: tracealloc list — the entries of a recording. */
+#include "analysis/cli/cli.h"
+#include "analysis/cli/table.h"
+
+static const struct cli_column columns[] = {
+    {"entry", "ENTRY", CLI_NUMBER, 0},          {"time_ns", "TIME", CLI_TIME, 0},
+    {"seconds", "SECONDS", CLI_TEXT, 0},        {"current_bytes", "LIVE", CLI_BYTES, 0},
+    {"peak_bytes", "PEAK", CLI_BYTES, 0},       {"traces", "TRACES", CLI_NUMBER, 0},
+    {"file_bytes", "IN THE FILE", CLI_BYTES, 0},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static int run(int argc, char **argv)
+{
+    struct cli_options options;
+    if (cli_parse(&options, &cli_list, CLI_FORMATS, 1, 1, argc, argv) != 0)
+        return CLI_TROUBLE;
+    if (options.help)
+        return cli_finish_output();
+    struct ta_recording *recording = ta_recording_open(options.operands[0]);
+    if (recording == NULL)
+        return cli_error("%s", ta_error_text());
+    if (*ta_recording_warning(recording) != '\0')
+        cli_warning("%s: %s", options.operands[0], ta_recording_warning(recording));
+    struct cli_table *table = cli_table_new(columns, COLUMNS);
+    struct ta_entry_info entry;
+    uint64_t first = 0;
+    for (size_t i = 0; ta_recording_entry(recording, i, &entry) == 0; i++) {
+        char seconds[32];
+        first = i == 0 ? entry.time_ns : first;
+        snprintf(seconds, sizeof seconds, "%+.3f", (double)(int64_t)(entry.time_ns - first) / 1e9);
+        cli_table_add(table, (struct cli_cell[COLUMNS]){{.number = i},
+                                                        {.number = entry.time_ns},
+                                                        {.text = seconds},
+                                                        {.number = entry.current_bytes},
+                                                        {.number = entry.peak_bytes},
+                                                        {.number = entry.traces},
+                                                        {.number = entry.length}});
+    }
+    cli_table_print(table, &options);
+    cli_table_free(table);
+    ta_recording_close(recording);
+    return cli_finish_output();
+}
+
+const struct cli_command cli_list = {
+    .name = "list",
+    .arguments = "FILE [--json | --csv]",
+    .summary = "list the entries of a recording: when, how much was live, the peak",
+    .help = "Other commands take one of them as FILE@ENTRY; FILE alone is the last.\n"
+            "\n"
+            "  tracealloc list server.ta\n",
+    .run = run,
+};
