@@ -104,6 +104,8 @@ struct ta__options {
     int at_peak, peak_percent;
     int at_limit;
     int is_loud;
+    int process;   /* the one that the user started, 0 = not known: others share its variables */
+    int no_follow; /* those others are not traced */
 
     int domains_at_exit;
     char rules[256]; /* path of a file; "" = none */

@@ -268,6 +268,21 @@ static int set_domains_at_exit(const char *value, size_t length)
     return ta__options.domains_at_exit || span_is(value, length, "0");
 }
 
+static int set_process(const char *value, size_t length)
+{
+    int64_t number = size_number(value, length);
+    ta__options.process = (int)number;
+    return number > 0 && number <= INT32_MAX;
+}
+
+static int set_follow(const char *value, size_t length)
+{
+    int wanted;
+    int is_answer = yes_or_no(value, length, &wanted);
+    ta__options.no_follow = !wanted;
+    return is_answer;
+}
+
 static const struct option {
     const char *key;
     int (*set)(const char *value, size_t length); /* 0: not a value of this option */
@@ -284,6 +299,8 @@ static const struct option {
     {"signal", set_signal, "a signal's name or number"},
     {"on_limit", set_on_limit, "snapshot or none"},
     {"loud", set_loud, "yes or no"},
+    {"process", set_process, "the number of a process"},
+    {"follow", set_follow, "yes or no"},
     {"rules", set_rules, "the path of a file, at most 255 bytes"},
     {"domains_at_exit", set_domains_at_exit, "0 or 1"},
 };
@@ -341,5 +358,9 @@ void ta__options_read(void)
     int saved_errno = errno;
     read_frames(ta__environment("TRACEALLOC"));
     read_options(ta__environment("TRACEALLOC_OPTIONS"));
+    if (ta__options.no_follow && ta__options.process != getpid()) {
+        ta__options.nframe = 0;
+        ta__options.output[0] = '\0';
+    }
     errno = saved_errno;
 }

@@ -5,6 +5,7 @@
 #include "snapshot/triggers.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "alloc/alloc.h"
 #include "base/error.h"
@@ -35,6 +36,8 @@ __attribute__((constructor)) static void start_triggers(void)
         .at_peak = given->at_peak,
         .peak_percent = (unsigned)given->peak_percent,
         .at_limit = given->at_limit,
+        .forked = given->process != 0 && given->process != getpid(),
+        .no_children = given->no_follow,
         .loud = given->is_loud,
         .current_bytes = given->at_peak ? current_bytes : NULL,
     };

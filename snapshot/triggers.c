@@ -435,6 +435,8 @@ static void in_child(void)
     ta__record_forget(triggers.record);
     triggers.record = NULL;
     triggers.forked = 1;
+    if (triggers.options.no_children)
+        triggers.active = 0;
     triggers.number = triggers.peak_number = 0;
     triggers.stack = NULL; /* the copy of the parent's stays mapped: half a mebibyte, untouched */
     ta__store_relaxed(&triggers.requests, 0u);
@@ -498,7 +500,7 @@ int ta__triggers_start(const struct ta__trigger_options *options)
         triggers.options = *options;
         triggers.options.path = triggers.path;
         triggers.options.series = options->series == NULL ? NULL : triggers.series;
-        triggers.forked = 0;
+        triggers.forked = options->forked;
         triggers.number = triggers.peak_number = 0;
         if (!triggers.atfork_done)
             triggers.atfork_done = pthread_atfork(NULL, NULL, in_child) == 0;

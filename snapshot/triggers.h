@@ -24,6 +24,8 @@ struct ta__trigger_options {
     uint64_t peak_least;             /* no peak snapshot below this many bytes */
     int at_limit;                    /* ta__triggers_note_limit takes one */
     int sync;                        /* every entry of a series is synced */
+    int forked;                      /* the names belong to another process: as in a child after fork */
+    int no_children;                 /* a child after fork takes none */
     int loud;                        /* a snapshot that cannot be written is reported on descriptor 2 */
     uint64_t (*current_bytes)(void); /* unless NULL: asked every poll_ns for at_peak, where nobody calls note_size */
     uint64_t poll_ns;                /* 0 = 10 ms */

@@ -104,9 +104,7 @@ static int compare(struct ta_snapshot *new_snapshot, struct ta_snapshot *old_sna
                    const struct cli_options *options)
 {
     const char *key = options->key != NULL ? options->key : "lineno";
-    enum ta_order order = options->grown      ? TA_ORDER_GROWTH
-                          : options->released ? TA_ORDER_RELEASED
-                                              : options->order;
+    enum ta_order order = options->grown ? TA_ORDER_GROWTH : options->released ? TA_ORDER_RELEASED : options->order;
     warn_about_limits(new_snapshot, old_snapshot);
     struct ta_differences *differences = ta_snapshot_compare_to(new_snapshot, old_snapshot, key, options->cumulative);
     int status = CLI_TROUBLE;

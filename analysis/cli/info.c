@@ -101,8 +101,8 @@ static void build_id_text(const struct ta_module_info *module, char *text, size_
 
 static void add_modules(struct cli_table *table, struct ta_snapshot *snapshot)
 {
-    static const char *const states[] = {"no frames", "lines", "names only", "absent", "another build", "unreadable",
-                                         "stored"};
+    static const char *const states[] = {"no frames",     "lines",      "names only", "absent",
+                                         "another build", "unreadable", "stored"};
     struct ta_module_info module;
     for (size_t i = 0; ta_snapshot_module(snapshot, i, &module, sizeof module) == 0; i++) {
         struct ta_module_symbols symbols = {.reason = ""};

@@ -3,9 +3,9 @@
 #include "analysis/cli/table.h"
 
 static const struct cli_column columns[] = {
-    {"entry", "ENTRY", CLI_NUMBER, 0},          {"time_ns", "TIME", CLI_TIME, 0},
-    {"seconds", "SECONDS", CLI_TEXT, 0},        {"current_bytes", "LIVE", CLI_BYTES, 0},
-    {"peak_bytes", "PEAK", CLI_BYTES, 0},       {"traces", "TRACES", CLI_NUMBER, 0},
+    {"entry", "ENTRY", CLI_NUMBER, 0},           {"time_ns", "TIME", CLI_TIME, 0},
+    {"seconds", "SECONDS", CLI_TEXT, 0},         {"current_bytes", "LIVE", CLI_BYTES, 0},
+    {"peak_bytes", "PEAK", CLI_BYTES, 0},        {"traces", "TRACES", CLI_NUMBER, 0},
     {"file_bytes", "IN THE FILE", CLI_BYTES, 0},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)

@@ -436,6 +436,8 @@ static pid_t start(const struct settings *settings)
         for (size_t i = 0; i < PASSED_ON; i++)
             sigaction(passed_on[i], &former[i], NULL);
         sigprocmask(SIG_SETMASK, &before, NULL);
+        char *options = cli_text("%s,process=%d", getenv("TRACEALLOC_OPTIONS"), (int)getpid());
+        setenv("TRACEALLOC_OPTIONS", options, 1);
         execvp(settings->program[0], settings->program);
         int error = errno;
         if (write(report[1], &error, sizeof error) < 0)
