@@ -3,7 +3,7 @@
  * Read once, at the first allocation, before anything is traced and possibly before libc has set up its own idea of the
  * environment; so without malloc, and from /proc when need be. A wrong value ends the process with status 1 and one
  * line: nothing is ignored silently and nothing is clamped. Set-uid programs ignore both variables.
- * docs/options.md has the table of options; tests/unit/test_options.c holds it to this one. */
+ * docs/options.md has the table of options; tests/unit/test_options_table.sh holds it to this one. */
 #include "alloc/alloc.h"
 
 #include <errno.h>
