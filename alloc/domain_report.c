@@ -65,4 +65,13 @@ __attribute__((destructor)) static void report_at_exit(void)
         if (!ta__domain_is_dead(domain) && ta_domain_get_stats(domain->number, &stats, sizeof stats) == 0)
             put_domain(&stats);
     }
+    if (ta_is_tracing()) {
+        struct ta__message message;
+        size_t current;
+        ta_get_traced_memory(&current, NULL);
+        ta__message_begin_plain(&message);
+        put_right(&message, "all", 3, 10);
+        put_number(&message, current, 16);
+        ta__message_send(&message);
+    }
 }
