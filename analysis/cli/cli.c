@@ -459,8 +459,7 @@ int cli_finish_output(void)
     return cli_error("standard output: %s", strerror(errno));
 }
 
-/* The length of the UTF-8 sequence at `text`, 0 when the bytes are none. */
-static size_t sequence_length(const unsigned char *text, size_t room)
+size_t cli_utf8_length(const unsigned char *text, size_t room)
 {
     size_t length = *text < 0x80 ? 1 : *text >= 0xC2 && *text < 0xE0 ? 2 : *text >= 0xE0 && *text < 0xF0 ? 3 : 4;
     if (length > room || *text >= 0xF5 || (*text >= 0x80 && *text < 0xC2))
@@ -479,7 +478,7 @@ void cli_print_json_string(FILE *file, const char *text, size_t length)
     const unsigned char *bytes = (const unsigned char *)text;
     putc('"', file);
     for (size_t i = 0; i < length;) {
-        size_t sequence = sequence_length(bytes + i, length - i);
+        size_t sequence = cli_utf8_length(bytes + i, length - i);
         if (bytes[i] == '"' || bytes[i] == '\\')
             fprintf(file, "\\%c", bytes[i]);
         else if (bytes[i] < 0x20 || bytes[i] == 0x7F)

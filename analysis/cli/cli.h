@@ -100,6 +100,8 @@ void cli_print_text(const char *text, size_t length);
 /* Flushes standard output; CLI_OK, or CLI_TROUBLE after a message when something was not written. */
 int cli_finish_output(void);
 
+/* The length of the UTF-8 sequence at `text`, 0 when the bytes are none. */
+size_t cli_utf8_length(const unsigned char *text, size_t room);
 /* A JSON string with its quotes; bytes that are not UTF-8 become lone surrogates U+DC80 + byte - 0x80. */
 void cli_print_json_string(FILE *file, const char *text, size_t length);
 

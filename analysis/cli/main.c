@@ -5,8 +5,8 @@
 #include "analysis/cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_run,    &cli_top,   &cli_diff,   &cli_biggest,   &cli_list,  &cli_info,   &cli_domains, &cli_tree,
-    &cli_pretty, &cli_stats, &cli_filter, &cli_symbolize, &cli_check, &cli_import, &cli_export,
+    &cli_run,     &cli_top,    &cli_diff,  &cli_tree,   &cli_flame,     &cli_biggest, &cli_list,   &cli_info,
+    &cli_domains, &cli_pretty, &cli_stats, &cli_filter, &cli_symbolize, &cli_check,   &cli_import, &cli_export,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

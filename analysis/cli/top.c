@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/cli/calltree.h"
 #include "analysis/cli/cli.h"
 #include "analysis/cli/table.h"
 #include "analysis/cli/terminal.h"
@@ -117,12 +118,12 @@ static void find_examples(struct ta_snapshot *snapshot, struct example *examples
     free(slots);
 }
 
-/* "function (file:line)" of the nearest caller whose line is known. */
+/* Below a place without lines: its caller where that has lines, else the names of the functions above. */
 static void note_caller(struct cli_table *table, struct ta_traceback traceback)
 {
     struct ta_frame frame;
     char place[PATH_MAX + 16];
-    for (int64_t i = -2; ta_traceback_frame(traceback, i, &frame) == 0; i--) {
+    for (int64_t i = -2; i >= -3 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
         if (frame.lineno == 0)
             continue;
         cli_place_text(&frame, place, sizeof place);
@@ -133,8 +134,16 @@ static void note_caller(struct cli_table *table, struct ta_traceback traceback)
         free(source);
         return;
     }
-    if (ta_traceback_frame(traceback, -2, &frame) == 0 && *frame.function != '\0')
-        cli_table_note(table, "called from %s in %s", frame.function, frame.module);
+    char *names = cli_text("%s", "");
+    for (int64_t i = -2; i >= -5 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
+        char *longer = cli_text("%s%s%s", names, *names != '\0' ? " < " : "",
+                                *frame.function != '\0' ? frame.function : cli_base_name(frame.module));
+        free(names);
+        names = longer;
+    }
+    if (*names != '\0')
+        cli_table_note(table, "called by %s", names);
+    free(names);
 }
 
 /* ---- the listing ---- */
