@@ -31,8 +31,7 @@ uint32_t ta__domain_make(uint32_t number, uint32_t flags);
 /* Holds the other threads outside, and this thread's signal handlers to what they may do. */
 void ta__domain_stop(struct ta__thread *self);
 void ta__domain_resume(struct ta__thread *self);
-/* Sums over all threads, now. */
-void ta__domain_sum(uint32_t index, struct ta__source_counts *sum, uint64_t *peak);
+/* Live bytes, summed over all threads, now. */
 uint64_t ta__domain_live_bytes(const struct ta__domain *domain);
 
 #endif

@@ -93,6 +93,8 @@ uint32_t ta__domain_count(void);
 struct ta__domain *ta__domain_at(uint32_t index);
 void ta__domains_after_fork(void);
 void ta__domain_rules_after_fork(void);
+/* What all threads counted in a domain other than 0, summed now. */
+void ta__domain_sum(uint32_t index, struct ta__source_counts *sum, uint64_t *peak);
 /* Did a domain that was destroyed have blocks near this address? */
 int ta__domain_stood_at(const void *address);
 /* Set by the module above: a soft limit was crossed. Called outside the allocator, by the thread that allocated. */

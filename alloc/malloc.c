@@ -176,6 +176,13 @@ TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t 
     return user;
 }
 
+/* The page's list is empty. */
+TA_COLD static void *refill_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
+{
+    void *block = slot->theap != NULL ? ta__heap_refill(slot->theap, size + TA__HEADER_SIZE) : NULL;
+    return block != NULL ? untraced_in_slot(size, self, gate, slot, block) : malloc_slow(size);
+}
+
 __attribute__((noinline)) static void *malloc_in_scope(size_t size, struct ta__thread *self)
 {
     uint32_t gate = ta__gate_read();
@@ -184,7 +191,7 @@ __attribute__((noinline)) static void *malloc_in_scope(size_t size, struct ta__t
     struct ta__domain_slot *slot = self->scope->slot;
     void *block = domain_pop(slot, size);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_slow(size);
+        return refill_in_slot(size, self, gate, slot);
     return untraced_in_slot(size, self, gate, slot, block);
 }
 
@@ -202,15 +209,9 @@ __attribute__((noinline)) static void *malloc_sampled_in_scope(size_t size, stru
     return untraced_in_slot(size, self, gate, slot, block);
 }
 
-/* The rest of a traced allocation: the leaf says the domain, be it the scope's or a rule's. NULL and nothing done when
- * that needs more than a glance. */
-TA_INLINE void *traced_in_domain(struct ta__thread *self, size_t size, uint32_t leaf, uint32_t gate, int *is_done)
+TA_INLINE void *traced_in_slot(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate,
+                               struct ta__domain_slot *slot, void *block)
 {
-    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
-    void *block = domain_pop(slot, size);
-    *is_done = block != NULL;
-    if (TA_UNLIKELY(block == NULL))
-        return NULL;
     void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits, self->traced_check ^ slot->traced_flip);
     if (TA_UNLIKELY((ta__count_in(self, leaf, size)) | ta__domain_count_in(slot, size)))
         return domain_new_high(user, self, gate, slot);
@@ -220,19 +221,48 @@ TA_INLINE void *traced_in_domain(struct ta__thread *self, size_t size, uint32_t 
     return user;
 }
 
+/* There is no leaf, or the thread has no block or no part of the heap yet, or the scope's domain was destroyed. */
+TA_COLD static void *traced_in_domain_rest(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+{
+    uint32_t domain = ta__leaf_domain(leaf);
+    if (leaf == 0 || ta__domain_is_dead(ta__domain_at(domain))) {
+        ta__store_relaxed(&self->world.view, gate);
+        return malloc_slow(size);
+    }
+    void *theap = ta__domain_part(self, domain);
+    void *block = theap != NULL ? ta__heap_refill(theap, size + TA__HEADER_SIZE) : NULL;
+    if (block != NULL)
+        return traced_in_slot(size, self, leaf, gate, &self->domains->slots[domain], block);
+    ta__store_relaxed(&self->world.view, gate);
+    leave(self);
+    return ta__out_of_memory();
+}
+
+/* The rest of a traced allocation: the leaf says the domain, be it the call's, the scope's or a rule's. */
+TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+{
+    if (TA_UNLIKELY(leaf == 0))
+        return traced_in_domain_rest(size, self, leaf, gate);
+    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
+    void *block = domain_pop(slot, size);
+    if (TA_UNLIKELY(block == NULL))
+        return traced_in_domain_rest(size, self, leaf, gate);
+    return traced_in_slot(size, self, leaf, gate, slot, block);
+}
+
 __attribute__((noinline)) static void *malloc_stack_in_scope(size_t size, struct ta__thread *self)
 {
     uint32_t gate = ta__gate_read();
     struct ta__caller caller = TA__CALLER();
-    if (TA_LIKELY(begin_traced(self, gate, size))) {
-        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->scope->capture);
-        int is_done = 0;
-        void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
-        if (TA_LIKELY(is_done))
-            return user;
-        ta__store_relaxed(&self->world.view, gate);
-    }
-    return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
+    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
+        return malloc_slow(size);
+    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->scope->capture);
+    return traced_in_domain(size, self, leaf, gate);
+}
+
+TA_COLD static void *malloc_other_site_in_scope(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
+{
+    return traced_in_domain(size, self, ta__capture_one(self, ip, self->scope->capture), gate);
 }
 
 __attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, struct ta__thread *self)
@@ -241,15 +271,9 @@ __attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, st
     if (TA_UNLIKELY(!begin_traced(self, gate, size)))
         return malloc_slow(size);
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
-    uint32_t leaf = self->one_leaf;
     if (TA_UNLIKELY(self->one_ip != ip || self->one_domain != self->scope->capture))
-        leaf = ta__capture_one(self, ip, self->scope->capture);
-    int is_done = 0;
-    void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
-    if (TA_LIKELY(is_done))
-        return user;
-    ta__store_relaxed(&self->world.view, gate);
-    return malloc_slow(size);
+        return malloc_other_site_in_scope(size, self, gate, ip);
+    return traced_in_domain(size, self, self->one_leaf, gate);
 }
 
 /* ---- which of them ----------------------------------------------------------------------------------------------- */
@@ -420,15 +444,14 @@ __attribute__((noinline)) static void *domain_malloc_traced(uint32_t domain, siz
     uint32_t gate = ta__gate_read();
     struct ta__caller caller = TA__CALLER();
     struct ta__domain_slot *slot = known_slot(self, domain);
-    if (TA_LIKELY(slot != NULL && begin_traced(self, gate, size))) {
-        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, (uint32_t)(slot - self->domains->slots));
-        int is_done = 0;
-        void *user = TA_LIKELY(leaf != 0) ? traced_in_domain(self, size, leaf, gate, &is_done) : NULL;
-        if (TA_LIKELY(is_done))
-            return user;
+    if (TA_UNLIKELY(slot == NULL || !begin_traced(self, gate, size)))
+        return domain_malloc_slow(domain, size);
+    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, (uint32_t)(slot - self->domains->slots));
+    if (TA_UNLIKELY(leaf == 0)) {
         ta__store_relaxed(&self->world.view, gate);
+        return domain_malloc_slow(domain, size);
     }
-    return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
+    return traced_in_domain(size, self, leaf, gate);
 }
 
 TA_ENTRY void *ta_domain_malloc(uint32_t domain, size_t size)
