@@ -45,6 +45,8 @@ __attribute__((constructor)) static void start_triggers(void)
         ta__message_line("no snapshots: ", ta__error_text(), NULL);
     else
         is_started = 1;
+    if (is_started && given->at_limit)
+        ta__domain_on_limit = ta__triggers_note_limit;
     /* A child takes its own snapshots: it needs a helper of its own, unless it wants only the one at exit. */
     if (is_started && (given->interval_ns != 0 || given->at_peak || given->signal_number != 0 || given->at_limit))
         pthread_atfork(NULL, NULL, ta__triggers_poke);

@@ -41,8 +41,18 @@ static int get_domain(const struct ta__source *source, uint32_t index, struct ta
     *row = (struct ta__source_domain){
         .number = domain->number,
         .flags = ta__load_relaxed(&domain->flags),
-        .name = "",
+        .name = ta__load_acquire(&domain->name),
+        .limit_bytes = ta__load_relaxed(&domain->hard) != 0 ? ta__load_relaxed(&domain->hard)
+                                                            : ta__load_relaxed(&domain->soft),
     };
+    if (index == 0 || (row->flags & TA__DOMAIN_DESTROYED) != 0)
+        return 1; /* domain 0 is what its traces say */
+    struct ta__source_counts sum;
+    ta__domain_sum(index, &sum, &row->peak_bytes);
+    row->allocated_bytes = sum.allocated_bytes;
+    row->allocated_blocks = sum.allocated_blocks;
+    row->live_bytes = sum.allocated_bytes > sum.freed_bytes ? sum.allocated_bytes - sum.freed_bytes : 0;
+    row->live_blocks = sum.allocated_blocks > sum.freed_blocks ? sum.allocated_blocks - sum.freed_blocks : 0;
     return 1;
 }
 
