@@ -5,7 +5,9 @@
 #   iberty    demangling of C++ names; embedded
 #   elfutils  libdw and libelf, for symbols and debug information; a shared library that the analysis needs
 #   jsonc     json-c, for interchange; a shared library that the analysis needs
-set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils jsonc)
+#   protobufc protobuf-c, for pprof's format; the program needs it
+#   zlib      compression of pprof's format; the program needs it
+set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils jsonc protobufc zlib)
 
 # ta_find(NAME PACKAGE HEADER FILE…): NAME becomes a library made of the first FILE found.
 function(ta_find name package header)
@@ -25,6 +27,8 @@ ta_find(iberty libiberty-dev libiberty/demangle.h libiberty_pic.a libiberty.a)
 ta_find(elf libelf-dev libelf.h elf)
 ta_find(dw libdw-dev elfutils/libdwfl.h dw)
 ta_find(jsonc libjson-c-dev json-c/json.h json-c)
+ta_find(protobufc libprotobuf-c-dev protobuf-c/protobuf-c.h protobuf-c)
+ta_find(zlib zlib1g-dev zlib.h z)
 set_property(GLOBAL PROPERTY TA_PACKAGE_OF_elfutils "libdw-dev and libelf-dev")
 if(TARGET dw AND TARGET elf)
     add_library(elfutils INTERFACE IMPORTED GLOBAL)

@@ -1,10 +1,11 @@
-/* calltree.c: see calltree.h. Names are interned because two snapshots, and inlined copies, spell them apart. */
+/* calltree.c: see calltree.h. Names are interned: two snapshots keep one name at two places. */
 #include "analysis/cli/calltree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/names.h"
 
 const char *cli_base_name(const char *path)
 {
@@ -12,96 +13,13 @@ const char *cli_base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* ---- names ---- */
-
-/* From texts to one copy each; and from the library's own pointers straight there, which is the usual case. */
-struct cli_names {
-    struct cli_name {
-        const char *source;
-        char *text;
-    } * slots;
-    size_t count, capacity;
-    char **texts;
-    size_t text_count, text_capacity;
-    uint32_t *text_slots;
-    size_t text_slot_count;
-};
+/* ---- the tree ---- */
 
 static uint64_t mix(uint64_t value)
 {
     value *= UINT64_C(0x9E3779B97F4A7C15);
     return value ^ (value >> 29);
 }
-
-static uint64_t text_hash(const char *text)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
-    return mix(hash);
-}
-
-static char *intern_text(struct cli_names *names, const char *text)
-{
-    if (2 * names->text_count >= names->text_slot_count) {
-        free(names->text_slots);
-        names->text_slot_count = names->text_slot_count * 2 + 1024;
-        names->text_slots = cli_allocate(names->text_slot_count, sizeof *names->text_slots);
-        for (size_t i = 0; i < names->text_count; i++) {
-            size_t at = text_hash(names->texts[i]) % names->text_slot_count;
-            while (names->text_slots[at] != 0)
-                at = (at + 1) % names->text_slot_count;
-            names->text_slots[at] = (uint32_t)i + 1;
-        }
-    }
-    size_t at = text_hash(text) % names->text_slot_count;
-    for (; names->text_slots[at] != 0; at = (at + 1) % names->text_slot_count)
-        if (strcmp(names->texts[names->text_slots[at] - 1], text) == 0)
-            return names->texts[names->text_slots[at] - 1];
-    if (names->text_count == names->text_capacity) {
-        names->text_capacity = names->text_capacity * 2 + 256;
-        names->texts = cli_enlarge(names->texts, names->text_capacity, sizeof *names->texts);
-    }
-    names->texts[names->text_count++] = cli_text("%s", text);
-    names->text_slots[at] = (uint32_t)names->text_count;
-    return names->texts[names->text_count - 1];
-}
-
-static const char *intern(struct cli_names *names, const char *source)
-{
-    if (2 * names->count >= names->capacity) {
-        struct cli_name *old = names->slots;
-        size_t old_capacity = names->capacity;
-        names->capacity = names->capacity * 2 + 1024;
-        names->slots = cli_allocate(names->capacity, sizeof *names->slots);
-        for (size_t i = 0; i < old_capacity; i++) {
-            if (old[i].source == NULL)
-                continue;
-            size_t at = mix((uintptr_t)old[i].source) % names->capacity;
-            while (names->slots[at].source != NULL)
-                at = (at + 1) % names->capacity;
-            names->slots[at] = old[i];
-        }
-        free(old);
-    }
-    size_t at = mix((uintptr_t)source) % names->capacity;
-    for (; names->slots[at].source != NULL; at = (at + 1) % names->capacity)
-        if (names->slots[at].source == source)
-            return names->slots[at].text;
-    names->slots[at] = (struct cli_name){source, intern_text(names, source)};
-    names->count++;
-    return names->slots[at].text;
-}
-
-/* The library's pointers hold for one snapshot; what was interned stays. */
-static void forget_sources(struct cli_names *names)
-{
-    free(names->slots);
-    names->slots = NULL;
-    names->count = names->capacity = 0;
-}
-
-/* ---- the tree ---- */
 
 static size_t slot_of(const struct cli_calltree *tree, uint32_t parent, const char *name)
 {
@@ -137,8 +55,8 @@ static uint32_t child_of(struct cli_calltree *tree, uint32_t parent, const char 
     uint32_t index = (uint32_t)tree->count++;
     tree->nodes[index] = (struct cli_node){
         .name = name,
-        .file = frame->lineno > 0 ? intern(tree->names, frame->filename) : "",
-        .module = intern(tree->names, frame->module),
+        .file = frame->lineno > 0 ? cli_intern(tree->names, frame->filename) : "",
+        .module = cli_intern(tree->names, frame->module),
         .line = frame->lineno,
         .parent = parent,
         .sibling = tree->nodes[parent].child,
@@ -153,7 +71,7 @@ static void begin(struct cli_calltree *tree)
 {
     if (tree->names != NULL)
         return;
-    tree->names = cli_allocate(1, sizeof *tree->names);
+    tree->names = cli_names_new();
     grow(tree);
     tree->nodes[tree->count++] = (struct cli_node){.name = "all", .file = "", .module = ""};
 }
@@ -161,10 +79,10 @@ static void begin(struct cli_calltree *tree)
 static const char *name_of(struct cli_calltree *tree, const struct ta_frame *frame)
 {
     if (*frame->function != '\0')
-        return intern(tree->names, frame->function);
+        return cli_intern(tree->names, frame->function);
     if (*frame->module == '\0')
-        return intern(tree->names, frame->filename);
-    return intern(tree->names, cli_base_name(frame->module));
+        return cli_intern(tree->names, frame->filename);
+    return cli_intern(tree->names, cli_base_name(frame->module));
 }
 
 static uint64_t trace_value(const struct ta_trace *trace, enum ta_order order)
@@ -219,7 +137,7 @@ int cli_calltree_add(struct cli_calltree *tree, struct ta_snapshot *snapshot, en
         }
     }
     free(frames);
-    forget_sources(tree->names);
+    cli_names_forget_sources(tree->names);
     return 0;
 }
 
@@ -257,12 +175,7 @@ void cli_calltree_sort(struct cli_calltree *tree)
 void cli_calltree_free(struct cli_calltree *tree)
 {
     if (tree->names != NULL) {
-        forget_sources(tree->names);
-        for (size_t i = 0; i < tree->names->text_count; i++)
-            free(tree->names->texts[i]);
-        free(tree->names->texts);
-        free(tree->names->text_slots);
-        free(tree->names);
+        cli_names_free(tree->names);
     }
     free(tree->nodes);
     free(tree->slots);
