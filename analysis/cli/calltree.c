@@ -80,8 +80,13 @@ static const char *name_of(struct cli_calltree *tree, const struct ta_frame *fra
 {
     if (*frame->function != '\0')
         return cli_intern(tree->names, frame->function);
-    if (*frame->module == '\0')
-        return cli_intern(tree->names, frame->filename);
+    if (*frame->module == '\0') {
+        char *place = frame->lineno > 0 ? cli_text("%s:%u", cli_base_name(frame->filename), frame->lineno)
+                                        : cli_text("%s", frame->filename);
+        const char *name = cli_intern_text(tree->names, place);
+        free(place);
+        return name;
+    }
     return cli_intern(tree->names, cli_base_name(frame->module));
 }
 

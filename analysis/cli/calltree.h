@@ -8,8 +8,9 @@
 #include <tracealloc/analysis.h>
 
 struct cli_node {
-    const char *name; /* function, or the module's name where it is not known; interned: equal names, equal pointers */
-    const char *file; /* of one frame of this node, "" when not known */
+    const char *
+        name; /* function, or the module's name where it is not known, or file and line; interned: equal names, equal pointers */
+    const char *file;   /* of one frame of this node, "" when not known */
     const char *module; /* "" when not known */
     uint32_t line;
     int64_t value;                   /* with all below; a difference may be negative */

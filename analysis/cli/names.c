@@ -33,7 +33,7 @@ static uint64_t text_hash(const char *text)
     return mix(hash);
 }
 
-static char *intern_text(struct cli_names *names, const char *text)
+static char *intern_own(struct cli_names *names, const char *text)
 {
     if (2 * names->text_count >= names->text_slot_count) {
         free(names->text_slots);
@@ -80,7 +80,7 @@ const char *cli_intern(struct cli_names *names, const char *source)
     for (; names->slots[at].source != NULL; at = (at + 1) % names->capacity)
         if (names->slots[at].source == source)
             return names->slots[at].text;
-    names->slots[at] = (struct cli_name){source, intern_text(names, source)};
+    names->slots[at] = (struct cli_name){source, intern_own(names, source)};
     names->count++;
     return names->slots[at].text;
 }
@@ -90,6 +90,11 @@ void cli_names_forget_sources(struct cli_names *names)
     free(names->slots);
     names->slots = NULL;
     names->count = names->capacity = 0;
+}
+
+const char *cli_intern_text(struct cli_names *names, const char *text)
+{
+    return intern_own(names, text);
 }
 
 struct cli_names *cli_names_new(void)

@@ -82,7 +82,7 @@ static enum cli_program_state find(const char *name, char *path, size_t size, co
     if (*end == '\0')
         return refuse(check, "%s: no such program in PATH (a number of frames is given as --nframe=%lu)", name, frames),
                CLI_PROGRAM_MISSING;
-    if (access(name, X_OK) == 0)
+    if (is_program(name, &is_denied))
         return refuse(check, "%s: no such program in PATH (for the one in this folder say ./%s)", name, name),
                CLI_PROGRAM_MISSING;
     return refuse(check, "%s: %s", name, is_denied ? "permission denied" : "no such program in PATH"),

@@ -252,6 +252,10 @@ static char *output_pattern(const struct settings *settings)
         free(name);
         name = escaped;
     }
+    if (strchr(name, ',') != NULL) {
+        cli_error("run: %s: a name with a comma cannot be passed on: choose another with --output", name);
+        fail(RUN_TROUBLE);
+    }
     if (strlen(name) > OUTPUT_MAX) {
         cli_error("run: %s: the name is longer than %d bytes: choose another with --output", name, OUTPUT_MAX);
         fail(RUN_TROUBLE);

@@ -224,7 +224,7 @@ void cli_note_stack(struct cli_table *table, struct ta_traceback traceback)
         if (ta_traceback_frame(traceback, -1 - (int64_t)i, &frame) != 0)
             return;
         cli_place_text(&frame, place, sizeof place);
-        cli_table_note(table, "%s %s", place, frame.function);
+        cli_table_note(table, "%s%s%s", place, *frame.function != '\0' ? " " : "", frame.function);
     }
 }
 

@@ -15,6 +15,7 @@ struct drawing {
     struct cli_table *table;
     int64_t smallest; /* value below which a branch is folded */
     size_t depth, rows;
+    int folds;         /* chains of calls become one line */
     const char *arrow; /* between the calls of a folded chain */
 };
 
@@ -76,8 +77,8 @@ static void add_children(const struct drawing *drawing, uint32_t index, size_t d
 
 static void add_node(const struct drawing *drawing, uint32_t index, size_t depth, const char *before)
 {
-    size_t skipped;
-    uint32_t last = last_of_chain(drawing->tree, index, &skipped);
+    size_t skipped = 0;
+    uint32_t last = drawing->folds ? last_of_chain(drawing->tree, index, &skipped) : index;
     const struct cli_node *node = &drawing->tree->nodes[index];
     const char *arrow = drawing->arrow;
     char path[PATH_MAX], *place = NULL, *chain = NULL;
@@ -127,6 +128,7 @@ static int draw(const struct cli_calltree *tree, const struct cli_options *optio
     double minimum = options->minimum >= 0 ? options->minimum : 1;
     struct drawing drawing = {
         .tree = tree,
+        .folds = !options->json && !options->csv,
         .arrow = options->bottom_up ? "<" : ">",
         .table = cli_table_new(columns, COLUMNS),
         .smallest = (int64_t)((double)tree->nodes[0].value * minimum / 100),

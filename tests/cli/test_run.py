@@ -1,0 +1,242 @@
+"""test_run.py: tracealloc run passes everything through, and refuses what it cannot trace.
+
+    test_run.py TRACEALLOC LIBRARY
+"""
+import glob
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+os.environ.pop("LD_PRELOAD", None)
+os.environ["TRACEALLOC_LIBRARY"] = LIBRARY
+
+LEAK = """
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) static void *leak(size_t size) { return malloc(size); }
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < 10; i++) { void *volatile p = leak(1000); (void)p; }
+    if (argc > 1 && strcmp(argv[1], "spawn") == 0) { printf("%d\\n", system(argv[2])); return 0; }
+    if (argc > 1 && strcmp(argv[1], "wait") == 0) { puts("ready"); fflush(stdout); for (;;) pause(); }
+    if (argc > 1 && strcmp(argv[1], "_exit") == 0) _exit(3);
+    return argc > 1 ? atoi(argv[1]) : 0;
+}
+"""
+
+
+class Run(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        os.chdir(cls.folder)
+        with open("leak.c", "w") as file:
+            file.write(LEAK)
+        subprocess.run(["cc", "-g", "-O1", "-o", "leak", "leak.c"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        shutil.rmtree(cls.folder)
+
+    def tearDown(self):
+        for name in glob.glob("*.ta*"):
+            os.unlink(name)
+
+    def run_it(self, *arguments, **options):
+        return subprocess.run([TRACEALLOC, "run", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False, **options)
+
+    def rows(self, name):
+        done = subprocess.run([TRACEALLOC, "top", name, "--by", "function", "--json"], stdout=subprocess.PIPE,
+                              check=True)
+        return {row["key"]: (row["size"], row["count"]) for row in json.loads(done.stdout)}
+
+    def test_status_and_two_lines_at_the_end(self):
+        done = self.run_it("-o", "x.ta", "--", "./leak", "7")
+        self.assertEqual(done.returncode, 7)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(done.stderr.decode(),
+                         "tracealloc: recording in x.ta\ntracealloc: next: tracealloc top x.ta\n")
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+
+    def test_default_name_has_program_and_process(self):
+        self.run_it("--", "./leak")
+        self.assertRegex(" ".join(glob.glob("*")), r"tracealloc\.leak\.\d+\.ta")
+
+    def test_quiet_says_nothing(self):
+        self.assertEqual(self.run_it("-q", "-o", "x.ta", "./leak").stderr, b"")
+
+    def test_top_goes_to_standard_error(self):
+        done = self.run_it("--top", "-o", "x.ta", "./leak")
+        self.assertEqual(done.stdout, b"")
+        self.assertIn(b"leak.c:6  leak", done.stderr)
+
+    def test_standard_streams_are_the_programs(self):
+        done = self.run_it("-q", "-o", "x.ta", "cat", input=b"\0through\xff")
+        self.assertEqual((done.stdout, done.stderr), (b"\0through\xff", b""))
+
+    def test_death_by_signal_is_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+            done = self.run_it("-o", "x.ta", "sh", "-c", f"kill -{int(number)} $$")
+            self.assertEqual(done.returncode, -number)
+            self.assertIn(b"no recording was written", done.stderr)
+
+    def test_signals_sent_to_us_reach_the_program(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE) as running:
+                self.assertEqual(running.stdout.readline(), b"ready\n")
+                running.send_signal(number)
+                self.assertEqual(running.wait(), -number)
+
+    def test_ignored_signals_stay_ignored(self):
+        done = self.run_it("-q", "-o", "x.ta", "sh", "-c", "kill -HUP $$; echo lives",
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertEqual(done.stdout, b"lives\n")
+
+    def test_a_signal_takes_a_snapshot(self):
+        with subprocess.Popen([TRACEALLOC, "run", "--signal=USR2", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as running:
+            running.stdout.readline()
+            running.send_signal(signal.SIGUSR2)
+            while True:
+                listed = subprocess.run([TRACEALLOC, "list", "x.ta", "--csv"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, check=False)
+                if listed.stdout.count(b"\n") == 2:
+                    break
+            running.kill()
+            running.wait()
+        for process in glob.glob("/proc/[0-9]*"):  # the program outlives its parent's SIGKILL: end ours
+            try:
+                if os.readlink(process + "/exe") == os.path.join(os.path.realpath(self.folder), "leak"):
+                    os.kill(int(process[6:]), signal.SIGKILL)
+            except OSError:
+                pass
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+
+    def test_frames_and_precedence(self):
+        def limit(environment, *options):
+            self.run_it(*options, "-q", "-o", "x.ta", "./leak", env={**os.environ, **environment})
+            done = subprocess.run([TRACEALLOC, "info", "x.ta", "--csv"], stdout=subprocess.PIPE, check=True)
+            os.unlink("x.ta")
+            return [line for line in done.stdout.decode().splitlines() if line.startswith("frames per stack,")]
+        self.assertEqual(limit({}), ["frames per stack,65535 at most"])
+        self.assertEqual(limit({}, "--nframe"), ["frames per stack,1 at most"])
+        self.assertEqual(limit({}, "--nframe=5", "--nframe=7"), ["frames per stack,5 at most"])
+        self.assertEqual(limit({"TRACEALLOC": "9"}), ["frames per stack,9 at most"])
+        self.assertEqual(limit({"TRACEALLOC": "9"}, "--nframe=3"), ["frames per stack,3 at most"])
+
+    def test_no_frames_means_no_recording(self):
+        for option in ("--nframe=0", "--nframe="):
+            done = self.run_it(option, "-o", "x.ta", "./leak", "4")
+            self.assertEqual((done.returncode, done.stderr),
+                             (4, b"tracealloc: nothing was recorded: tracing was switched off\n"))
+            self.assertFalse(os.path.exists("x.ta"))
+
+    def test_children_have_files_of_their_own(self):
+        done = self.run_it("-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+        self.assertGreaterEqual(len(glob.glob("x.ta.*")), 2)
+        self.assertIn(b"of other processes)", done.stderr)
+
+    def test_no_follow_leaves_children_alone(self):
+        self.run_it("--no-follow", "-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
+        self.assertEqual(glob.glob("x.ta*"), ["x.ta"])
+
+    def test_exec_in_the_same_process_is_traced(self):
+        self.run_it("--no-follow", "-o", "x.ta", "sh", "-c", "exec ./leak")
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+
+    def test_exit_without_exit_functions_is_told(self):
+        done = self.run_it("-o", "x.ta", "./leak", "_exit")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, rb"\Atracealloc: no recording was written: [^\n]+\n\Z")
+
+    def refuse(self, status, text, *arguments):
+        done = self.run_it(*arguments)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: run: [^\n]*" + text + r"[^\n]*\n\Z")
+
+    def test_static_programs_are_refused(self):
+        subprocess.run(["cc", "-static", "-o", "fixed", "leak.c"], check=True)
+        self.refuse(126, "linked statically", "./fixed")
+
+    def test_other_architectures_are_refused(self):
+        with open("leak", "rb") as file:
+            program = bytearray(file.read())
+        program[18:20] = (183).to_bytes(2, "little")
+        self.write("arm", program)
+        self.refuse(126, "is a program for 64-bit ARM", "./arm")
+        program[4] = 1
+        program[18:20] = (3).to_bytes(2, "little")
+        self.write("small", program)
+        self.refuse(126, "is a program for 32-bit x86", "./small")
+
+    def test_missing_loader_is_refused(self):
+        with open("leak", "rb") as file:
+            program = file.read()
+        self.write("strange", program.replace(b"/lib64/ld-linux", b"/lib64/ld-linus"))
+        self.refuse(126, "wants the loader /lib64/ld-linus", "./strange")
+
+    def test_damaged_programs_do_not_crash_us(self):
+        with open("leak", "rb") as file:
+            program = bytearray(file.read(4096))
+        for at in range(0, 64):
+            damaged = bytearray(program)
+            damaged[at] ^= 0xFF
+            self.write("damaged", damaged)
+            self.assertIn(self.run_it("-q", "./damaged").returncode, (126, 2, 127, -signal.SIGSEGV), at)
+
+    def test_set_uid_programs_are_refused(self):
+        if os.getuid() == 0:
+            shutil.copy("leak", "raised")
+            os.chown("raised", 65534, 65534)
+        else:
+            self.skipTest("needs root to make one")
+        os.chmod("raised", 0o4755)
+        self.refuse(126, "is set-uid", "./raised")
+
+    def write(self, name, content):
+        with open(name, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o755)
+
+    def test_a_closed_pipe_ends_quietly(self):
+        self.run_it("-q", "-o", "x.ta", "./leak")
+        done = subprocess.run(["bash", "-c", f"'{TRACEALLOC}' export x.ta --format jsonl | head -c 1; echo ${{PIPESTATUS[0]}}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.stderr, b"")
+
+    def test_a_terminal_gets_colours_and_no_color_takes_them_away(self):
+        self.run_it("-q", "-o", "x.ta", "./leak")
+        for environment, colours in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+                                     ({"TERM": "dumb"}, False)):
+            parent, terminal = pty.openpty()
+            subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=terminal, check=True,
+                           env={**os.environ, "NO_COLOR": "", **environment})
+            os.close(terminal)
+            text = b""
+            while True:
+                try:
+                    piece = os.read(parent, 65536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                text += piece
+            os.close(parent)
+            self.assertEqual(b"\x1b[" in text, colours, environment)
+            self.assertIn(b"leak", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
