@@ -191,7 +191,7 @@ def _served(measure, subject, configuration, command, port, client, read):
 
 def _redis(measure, subject, configuration, size):
     port = _free_port()
-    requests = {"small": 2000, "quick": 40000, "full": 300000}[size]
+    requests = {"small": 2000, "quick": 15000, "full": 300000}[size]
 
     def read(text):
         rows = [line.replace('"', "").split(",") for line in text.splitlines()]
@@ -207,7 +207,7 @@ def _redis(measure, subject, configuration, size):
 
 def _nginx(measure, subject, configuration, size):
     port = _free_port()
-    requests = {"small": 500, "quick": 10000, "full": 60000}[size]
+    requests = {"small": 500, "quick": 3000, "full": 60000}[size]
     site = measure.folder / "site"
     if not site.exists():
         site.mkdir(parents=True)
