@@ -42,8 +42,8 @@ static int get_domain(const struct ta__source *source, uint32_t index, struct ta
         .number = domain->number,
         .flags = ta__load_relaxed(&domain->flags),
         .name = ta__load_acquire(&domain->name),
-        .limit_bytes = ta__load_relaxed(&domain->hard) != 0 ? ta__load_relaxed(&domain->hard)
-                                                            : ta__load_relaxed(&domain->soft),
+        .limit_bytes =
+            ta__load_relaxed(&domain->hard) != 0 ? ta__load_relaxed(&domain->hard) : ta__load_relaxed(&domain->soft),
     };
     if (index == 0 || (row->flags & TA__DOMAIN_DESTROYED) != 0)
         return 1; /* domain 0 is what its traces say */
