@@ -57,7 +57,7 @@ def _tracing(frames, options=""):
 def all_of_them(root, build, untraced, scratch):
     ours = str(Path(build) / "lib/libtracealloc.so")
     plain = str(Path(untraced) / "lib/libtracealloc.so")
-    cli = Path(build) / "tracealloc"
+    cli = Path(build) / "bin/tracealloc"
     heaptrack = "/usr/lib/heaptrack"
     jemalloc = f"{LIBDIR}/libjemalloc.so.2"
     tcmalloc = f"{LIBDIR}/libtcmalloc.so.4"
@@ -70,8 +70,8 @@ def all_of_them(root, build, untraced, scratch):
         Configuration("one", "ours, one frame", preload=ours, env=_tracing(1)),
         Configuration("whole", "ours, whole stacks", preload=ours, env=_tracing(65535)),
         Configuration("snapshots", "ours, whole stacks, a snapshot each second", preload=ours,
-                      env=_tracing(65535, "interval=1,file={out}/recording.ta"),
-                      answer=f"{cli} top -n 10 {{out}}/recording.ta" if cli.exists() else ""),
+                      env=_tracing(65535, "interval=1,series=yes,output={out}/recording.ta"),
+                      answer=f"{cli} top {{out}}/recording.ta | head -12" if cli.exists() else ""),
         Configuration("jemalloc-prof", "jemalloc, prof (sampled, its default)", kind="rival", preload=jemalloc,
                       env={"MALLOC_CONF": "prof:true,prof_final:true,prof_prefix:{out}/jeprof"},
                       answer="jeprof --text {program} {out}/jeprof.*.heap | head -12", packages="libjemalloc2"),
