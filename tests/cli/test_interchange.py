@@ -80,7 +80,7 @@ class Interchange(unittest.TestCase):
         self.refuse("stats: unknown option '--bogus' (see tracealloc stats --help)", "stats", "--bogus")
         self.refuse("stats: --key wants a value", "stats", "a.ta", "--key")
         self.refuse("--limit: expected a number, not '-1'", "stats", "a.ta", "--limit", "-1")
-        self.refuse("export: one of --json and --python, please", "export", "a.ta")
+        self.refuse("export: one of --json, --python, --csv and --format, please", "export", "a.ta")
         self.refuse("import: unknown option '--json' (see tracealloc import --help)", "import", "x", "--json")
         self.refuse("a.ta: unknown key_type: 'bogus'", "stats", "a.ta", "--key", "bogus")
         self.refuse("diff: cumulative mode cannot by used with key type 'traceback'", "diff", "a.ta", "a.ta", "--key",
