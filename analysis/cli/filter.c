@@ -27,6 +27,8 @@ const struct cli_command cli_filter = {
             "  --spec FILE      keep what a JSON list of filters keeps: {\"type\": \"filter\", \"inclusive\",\n"
             "                   \"filename_pattern\", \"lineno\", \"all_frames\", \"domain\"} or\n"
             "                   {\"type\": \"domain\", \"inclusive\", \"domain\"}; \"-\" reads standard input\n"
-            "  -o FILE          the new snapshot\n",
+            "  -o FILE          the new snapshot\n"
+            "\n"
+            "  tracealloc filter server.ta --where 'not file:*/vendor/*' -o own.ta\n",
     .run = run,
 };

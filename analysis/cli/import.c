@@ -33,6 +33,8 @@ const struct cli_command cli_import = {
             "\"traces\": [\n"
             "            {\"domain\", \"size\", \"total_nframe\", \"count\", \"frames\": [[\"file\", line], …]}, …]}\n"
             "            (docs/api-analysis.md); \"-\" reads standard input\n"
-            "  -o FILE   the new snapshot\n",
+            "  -o FILE   the new snapshot\n"
+            "\n"
+            "  tracealloc import traces.json -o traces.ta\n",
     .run = run,
 };

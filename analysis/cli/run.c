@@ -355,8 +355,10 @@ static void tell(const struct settings *settings, const char *pattern, pid_t pro
     find_recordings(pattern, process, since, &file);
     size_t all = find_recordings(pattern, 0, since, file == NULL ? &file : NULL);
     if (file == NULL) {
-        fprintf(stderr, "tracealloc: no recording was written: the program ended without running its exit functions "
-                        "(--interval=1 records on the way)\n");
+        if (!settings->is_quiet)
+            fprintf(stderr,
+                    "tracealloc: no recording was written: the program ended without running its exit functions "
+                    "(--interval=1 records on the way)\n");
         return;
     }
     char *name = relative(file);

@@ -64,6 +64,8 @@ const struct cli_command cli_stats = {
             "  --limit N        the first N groups only\n"
             "  --where FILTER   only traces for which the filter holds (docs/filters.md)\n"
             "  --spec FILE      only traces that a JSON list of filters keeps\n"
-            "  --json           a list of {frames, size, count, str}, frames most recent first\n",
+            "  --json           a list of {frames, size, count, str}, frames most recent first\n"
+            "\n"
+            "  tracealloc stats server.ta --key filename --limit 10\n",
     .run = run,
 };

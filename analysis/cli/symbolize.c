@@ -54,6 +54,8 @@ const struct cli_command cli_symbolize = {
     .arguments = "FILE [-o OUT.ta]",
     .summary = "store files, lines and functions in a snapshot, so that it can be read elsewhere",
     .help = "  -o FILE   the new snapshot; without it FILE is replaced\n\n"
-            "Says which modules have no lines, and why.\n",
+            "Says which modules have no lines, and why.\n"
+            "\n"
+            "  tracealloc symbolize server.ta -o travels.ta\n",
     .run = run,
 };
