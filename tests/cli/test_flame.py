@@ -76,7 +76,9 @@ def check(browser, address, screenshot):
     assert everything["all"][0] > 1190 and everything["main.c:85"][0] > 1100, everything
     assert abs(everything["server.c:26"][0] / everything["all"][0] - 300000 / 369656) < 0.01, everything
 
-    browser.do(f"/element/{browser.element('#search')}/value", {"text": "server.c:(26|41)"})
+    browser.do(f"/element/{browser.element('#search')}/click", {})
+    browser.do("/actions", {"actions": [{"type": "key", "id": "keys", "actions": [
+        {"type": kind, "value": key} for key in "server.c:(26|41)" for kind in ("keyDown", "keyUp")]}]})
     found = shown(browser)
     assert {name for name, row in found.items() if row[1]} == {"server.c:26", "server.c:41"}, found
     assert browser.script("return document.getElementById('found').textContent") == "matched: 98.9 %"
@@ -117,7 +119,7 @@ def main():
             check(browser, f"file://{folder}/new.svg", sys.argv[2] if len(sys.argv) > 2 else None)
             browser.do("/url", {"url": f"file://{folder}/diff.svg"})
             colors = dict(browser.script("return Array.from(document.querySelectorAll('g.f')).map(g => "
-                                         "[g.querySelector('text').textContent, g.querySelector('rect').getAttribute('fill')])"))
+                                         "[g.querySelector('title').textContent.split('\\n')[0], g.querySelector('rect').getAttribute('fill')])"))
             assert colors["server.c:26"].startswith("hsl(6,") and colors["start.c:5"].startswith("hsl(214,"), colors
         finally:
             browser.close()

@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 
 def go(path, sample):
-    done = subprocess.run(["go", "tool", "pprof", "-top", "-unit=bytes", f"-sample_index={sample}", path],
+    done = subprocess.run(["go", "tool", "pprof", "-top", *(["-unit=bytes"] if "space" in sample else []), f"-sample_index={sample}", path],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                           env={**os.environ, "HOME": os.path.dirname(path)})
     assert done.returncode == 0, done.stderr.decode()
