@@ -18,12 +18,12 @@ const char *cli_base_name(const char *path)
 static uint64_t mix(uint64_t value)
 {
     value *= UINT64_C(0x9E3779B97F4A7C15);
-    return value ^ (value >> 29);
+    return value ^ (value >> 32);
 }
 
 static size_t slot_of(const struct cli_calltree *tree, uint32_t parent, const char *name)
 {
-    size_t at = mix(((uint64_t)parent << 44) ^ (uintptr_t)name) % tree->slot_count;
+    size_t at = mix(mix(parent + UINT64_C(1)) ^ (uintptr_t)name) % tree->slot_count;
     for (; tree->slots[at] != 0; at = (at + 1) % tree->slot_count) {
         const struct cli_node *node = &tree->nodes[tree->slots[at] - 1];
         if (node->parent == parent && node->name == name)
