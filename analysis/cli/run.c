@@ -486,7 +486,8 @@ static int end_like(int status)
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {.options = cli_text("%s", "")};
+    static struct settings settings; /* static: failures end the program from anywhere */
+    settings.options = cli_text("%s", "");
     char path[PATH_MAX], reason[PATH_MAX + 512];
     parse(&settings, argc, argv);
     if (settings.help)
