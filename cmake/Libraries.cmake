@@ -1,13 +1,14 @@
 # Libraries.cmake: the system's libraries that modules name in LIBS, each under one name. A library that is not there
 # is an error only where a module asks for it.
 #
+#   unwind    libunwind, in the checking build only
 #   zstd      compression; embedded: the archive becomes part of our libraries, its names stay inside
 #   iberty    demangling of C++ names; embedded
 #   elfutils  libdw and libelf, for symbols and debug information; a shared library that the analysis needs
 #   jsonc     json-c, for interchange; a shared library that the analysis needs
 #   protobufc protobuf-c, for pprof's format; the program needs it
 #   zlib      compression of pprof's format; the program needs it
-set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES zstd iberty elfutils jsonc protobufc zlib)
+set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES unwind zstd iberty elfutils jsonc protobufc zlib)
 
 # ta_find(NAME PACKAGE HEADER FILE…): NAME becomes a library made of the first FILE found.
 function(ta_find name package header)
@@ -22,6 +23,7 @@ function(ta_find name package header)
     endif()
 endfunction()
 
+ta_find(unwind libunwind-dev libunwind.h unwind)
 ta_find(zstd libzstd-dev zstd.h libzstd.a)
 ta_find(iberty libiberty-dev libiberty/demangle.h libiberty_pic.a libiberty.a)
 ta_find(elf libelf-dev libelf.h elf)

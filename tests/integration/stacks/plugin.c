@@ -1,0 +1,15 @@
+/* plugin.c: compiled twice with frames of different size (FRAME), for two objects that take turns at one address. */
+#include <stddef.h>
+
+void plugin_allocate(void (*pair)(size_t), int depth);
+
+__attribute__((noinline, noclone)) void plugin_allocate(void (*pair)(size_t), int depth)
+{
+    volatile char room[FRAME];
+    room[depth] = 1;
+    pair(8 + (size_t)depth);
+    if (depth > 0)
+        plugin_allocate(pair, depth - 1);
+    pair(16);
+    room[0] = room[depth];
+}
