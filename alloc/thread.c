@@ -30,7 +30,12 @@ static struct {
     int32_t numbered;
     pthread_key_t end_key;
     int has_end_key;
+    int reserve_used;
 } threads;
+
+/* For threads that find no memory mapped for them: without a structure they could not even allocate untraced. */
+enum { RESERVE = 64 };
+static struct ta__thread reserve[RESERVE];
 
 static struct ta__thread *take_structure(void)
 {
@@ -41,8 +46,14 @@ static struct ta__thread *take_structure(void)
     ta__lock_release(&threads.lock);
     if (self == NULL) {
         self = ta__memory_map(sizeof *self);
-        if (self == NULL)
-            return NULL;
+        if (self == NULL) {
+            int next = __atomic_fetch_add(&threads.reserve_used, 1, __ATOMIC_RELAXED);
+            if (next >= RESERVE) {
+                ta__store_relaxed(&threads.reserve_used, RESERVE);
+                return NULL;
+            }
+            self = &reserve[next];
+        }
         self->slot = -1;
     }
     self->scope = ta__scope_none;

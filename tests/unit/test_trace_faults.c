@@ -1,0 +1,522 @@
+/* test_trace_faults.c: what can go wrong with tracing goes wrong quietly — no memory for its tables, too many stacks,
+ * changes of mode under way, forks at any time — and the program runs on, with honest numbers. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <unity.h>
+
+#include "base/memory.h"
+#include "trace/trace.h"
+#include "tracealloc.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { ROUNDS = 1500, FORKS = 0 }; /* the sanitizers' own locks do not survive a fork out of many threads */
+#else
+enum { ROUNDS = 20000, FORKS = 100 };
+#endif
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+    ta__memory_inject_failure(0, 0);
+    ta_stop();
+}
+
+static size_t current(void)
+{
+    size_t now;
+    ta_get_traced_memory(&now, NULL);
+    return now;
+}
+
+static struct ta_health health(void)
+{
+    struct ta_health now;
+    ta_get_health(&now, sizeof now);
+    return now;
+}
+
+/* What the leaves hold, summed: must be current when nothing moves. */
+static size_t sum_over_leaves(void)
+{
+    size_t sum = 0;
+    for (uint32_t leaf = 0; leaf < ta__leaf_count(); leaf++) {
+        struct ta__source_counts counts;
+        ta__counters_fold(leaf, 1, &counts);
+        sum += counts.allocated_bytes - counts.freed_bytes;
+    }
+    return sum;
+}
+
+NOINLINE static void *at_depth(unsigned path, int depth, size_t size)
+{
+    void *block;
+    if (depth == 0)
+        block = ta_malloc(size);
+    else if (path & 1)
+        block = at_depth(path >> 1, depth - 1, size);
+    else {
+        block = at_depth(path >> 1, depth - 1, size);
+        KEEP(block);
+    }
+    KEEP(block);
+    return block;
+}
+
+/* Many different stacks: each bit of the path is another call site. */
+static size_t many_stacks(unsigned first, unsigned count, void **blocks)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < count; i++) {
+        blocks[i] = at_depth(first + i, 14, 1 + i % 50);
+        TEST_ASSERT_NOT_NULL(blocks[i]);
+        bytes += 1 + i % 50;
+    }
+    return bytes;
+}
+
+/* ---- the cap on contexts ------------------------------------------------------------------------------------------
+ * Runs first and in a child: the tables have the size that they were made with. */
+
+static int in_child(int (*body)(int), int argument)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body(argument));
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int more_stacks_than_the_cap(int unused)
+{
+    (void)unused;
+    static void *blocks[4000];
+    ta__trace_configure(&(struct ta__trace_config){.max_contexts = 1024});
+    if (ta_start(100) != 0)
+        return 1;
+    size_t bytes = many_stacks(0, 4000, blocks);
+    struct ta_health now = health();
+    if (now.overflowed == 0 || now.lost != 0)
+        return 2;
+    if (current() != bytes || sum_over_leaves() != bytes)
+        return 3;
+    int of_overflow = 0;
+    for (int i = 0; i < 4000; i++) {
+        void *frames[100] = {NULL};
+        size_t count = ta_get_object_traceback(blocks[i], frames, 100, NULL);
+        if (count == 0)
+            return 4; /* never empty */
+        of_overflow += count == 1 && frames[0] == NULL;
+        if (count > 1 && (uintptr_t)frames[0] - (uintptr_t)at_depth > 400)
+            return 5; /* never a wrong one */
+    }
+    if (of_overflow == 0 || (uint64_t)of_overflow != now.overflowed)
+        return 6;
+    for (int i = 0; i < 4000; i++)
+        ta_free(blocks[i]);
+    return current() == 0 && sum_over_leaves() == 0 ? 0 : 7;
+}
+
+static void test_contexts_beyond_the_cap_fall_to_overflow_and_are_counted_right(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, in_child(more_stacks_than_the_cap, 0));
+}
+
+/* ---- no memory ---------------------------------------------------------------------------------------------------- */
+
+static void *one_thread(void *result)
+{
+    void *block = at_depth(5, 6, 77);
+    if (block != NULL)
+        memset(block, 1, 77);
+    ta_free(block);
+    KEEP(result);
+    return block == NULL ? "no block" : NULL;
+}
+
+/* The n-th mapping of ours fails, and all later ones if sticky: what then works must work. */
+static int without_memory(int argument)
+{
+    static void *blocks[3000];
+    int sticky = argument & 1;
+    ta__memory_inject_failure(argument >> 1, sticky);
+    int started = ta_start(30);
+    if (started != 0 && errno != ENOMEM)
+        return 1;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < 3000; i++) {
+        size_t size = 1 + i % 500;
+        blocks[i] = i % 7 == 0 ? ta_aligned_alloc(64, size) : at_depth(i, 13, size);
+        if (blocks[i] == NULL)
+            return 2;
+        memset(blocks[i], 0x5a, size);
+        if (ta_get_object_traceback(blocks[i], NULL, 0, NULL) != 0)
+            bytes += size;
+    }
+    if (current() != bytes || sum_over_leaves() != bytes)
+        return 3;
+    if (started == 0 && bytes == 0 && health().lost == 0)
+        return 4; /* untraced, and nobody says so */
+    (void)ta_track(5, 16, 100);
+    pthread_t thread;
+    void *complaint;
+    if (pthread_create(&thread, NULL, one_thread, NULL) != 0 || pthread_join(thread, &complaint) != 0 ||
+        complaint != NULL)
+        return 5;
+    for (unsigned i = 0; i < 3000; i++) {
+        if (i % 3 == 0 && (blocks[i] = ta_realloc(blocks[i], 700)) == NULL)
+            return 6;
+        if (*(unsigned char *)blocks[i] != 0x5a)
+            return 7;
+        ta_free(blocks[i]);
+    }
+    (void)ta_untrack(5, 16);
+    if (current() != sum_over_leaves())
+        return 8;
+    ta__memory_inject_failure(0, 0);
+    ta_stop();
+    if (ta_start(10) != 0)
+        return 9;
+    void *block = at_depth(1, 3, 10);
+    int is_traced = ta_get_object_traceback(block, NULL, 0, NULL) != 0;
+    ta_free(block);
+    return is_traced ? 0 : 10;
+}
+
+static void test_each_mapping_that_fails_leaves_the_program_running_and_the_numbers_true(void)
+{
+    for (int nth = 1; nth <= 24; nth++)
+        for (int sticky = 0; sticky < 2; sticky++) {
+            char what[80];
+            snprintf(what, sizeof what, "mapping %d, sticky %d", nth, sticky);
+            TEST_ASSERT_EQUAL_INT_MESSAGE(0, in_child(without_memory, nth * 2 + sticky), what);
+        }
+}
+
+/* ---- stacks of any depth ------------------------------------------------------------------------------------------ */
+
+NOINLINE static void to_the_bottom(long depth, const char **complaint)
+{
+    if (depth % 100000 == 0) {
+        void *block = ta_malloc(24);
+        void *frames[3];
+        size_t total;
+        size_t count = ta_get_object_traceback(block, frames, 3, &total);
+        if (count == 0 || total == 0)
+            *complaint = "a deep stack has no trace";
+        /* 400000 frames above: all that counts */
+        if (depth <= 600000 && (count != 50 || total != 65535 || frames[1] != frames[2]))
+            *complaint = "a deep stack is cut";
+        ta_free(block);
+    }
+    if (depth > 0)
+        to_the_bottom(depth - 1, complaint);
+    KEEP(&depth);
+}
+
+/* Up and down where the memo has to forget, allocating all the way. */
+NOINLINE static void all_the_way(long depth, const char **complaint)
+{
+    void *block = NULL;
+    if (depth % 16 == 0 && depth < 5900) {
+        size_t total;
+        block = ta_malloc(24);
+        if (ta_get_object_traceback(block, NULL, 0, &total) != 50 || total < 50)
+            *complaint = "a trace is too short";
+    }
+    if (depth > 0)
+        all_the_way(depth - 1, complaint);
+    if (depth % 1024 == 0) {
+        size_t total;
+        void *late = ta_malloc(24);
+        if (ta_get_object_traceback(late, NULL, 0, &total) != 50)
+            *complaint = "a trace on the way back is too short";
+        ta_free(late);
+    }
+    ta_free(block);
+    KEEP(&depth);
+}
+
+static void *deep_thread(void *unused)
+{
+    const char *complaint = NULL;
+    (void)unused;
+    to_the_bottom(1000000, &complaint);
+    return (void *)(uintptr_t)complaint;
+}
+
+static void *less_deep_thread(void *unused)
+{
+    const char *complaint = NULL;
+    (void)unused;
+    all_the_way(6000, &complaint);
+    return (void *)(uintptr_t)complaint;
+}
+
+static void on_large_stack(void *(*body)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    void *complaint;
+    TEST_ASSERT_EQUAL_INT(0, pthread_attr_init(&attributes));
+    TEST_ASSERT_EQUAL_INT(0, pthread_attr_setstacksize(&attributes, (size_t)1 << 30));
+    TEST_ASSERT_EQUAL_INT(0, ta_start(50));
+    if (pthread_create(&thread, &attributes, body, NULL) != 0)
+        TEST_IGNORE_MESSAGE("no address space for a stack this large");
+    TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, &complaint));
+    pthread_attr_destroy(&attributes);
+    TEST_ASSERT_NULL_MESSAGE(complaint, complaint);
+}
+
+static void test_a_stack_of_a_million_frames_is_counted_to_65535(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    TEST_IGNORE_MESSAGE("the sanitizers' frames are too large");
+#endif
+    on_large_stack(deep_thread);
+}
+
+static void test_a_deep_recursion_that_allocates_all_the_way_has_whole_traces(void)
+{
+    on_large_stack(less_deep_thread);
+}
+
+/* ---- changes of mode under way ------------------------------------------------------------------------------------ */
+
+static int over;
+
+static void *churn(void *argument)
+{
+    unsigned random = (unsigned)(uintptr_t)argument;
+    void *blocks[32] = {NULL};
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+        for (int i = 0; i < 200; i++) {
+            random = random * 1103515245 + 12345;
+            unsigned at = random >> 16 & 31;
+            if (random >> 30 == 0)
+                blocks[at] = ta_realloc(blocks[at], 1 + (random >> 8 & 2047));
+            else {
+                ta_free(blocks[at]);
+                blocks[at] = at_depth(random >> 4, (int)(random >> 20 & 7), random >> 8 & 1023);
+            }
+        }
+    for (int i = 0; i < 32; i++)
+        ta_free(blocks[i]);
+    return NULL;
+}
+
+static void with_threads(void (*body)(void))
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    __atomic_store_n(&over, 0, __ATOMIC_RELEASE);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, churn, (void *)(i + 1)));
+    body();
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < THREADS; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], NULL));
+}
+
+static void start_stop_clear(void)
+{
+    unsigned random = 7;
+    for (int i = 0; i < ROUNDS / 100; i++) {
+        random = random * 1103515245 + 12345;
+        size_t now;
+        size_t highest;
+        switch (random >> 16 & 7) {
+        case 0:
+        case 1:
+            (void)ta_start(1 + (int)(random >> 20 & 31));
+            break;
+        case 2:
+            ta_stop();
+            break;
+        case 3:
+            ta_clear_traces();
+            break;
+        case 4:
+            ta_reset_peak();
+            break;
+        case 5:
+            (void)ta_track(random >> 20 & 3, random >> 24, 100);
+            break;
+        case 6:
+            (void)ta_untrack(random >> 20 & 3, random >> 24);
+            break;
+        default:
+            break;
+        }
+        ta_get_traced_memory(&now, &highest);
+        /* Blocks are below 2 KiB and there are 8 times 32: what is more comes from a counter gone wrong. */
+        if (now > 8 * 32 * 2048 + 9 * 65536 + 400 * 256 || highest < now)
+            TEST_FAIL_MESSAGE("current or peak makes no sense");
+    }
+}
+
+static void test_start_stop_and_clear_while_eight_threads_allocate_keep_the_sums_right(void)
+{
+    with_threads(start_stop_clear);
+    ta_stop();
+    TEST_ASSERT_EQUAL_INT(0, ta_start(5));
+    with_threads(ta_clear_traces);
+
+    TEST_ASSERT_EQUAL_size_t(sum_over_leaves(), current());
+    TEST_ASSERT_EQUAL_UINT64(0, health().invalid_frees);
+    TEST_ASSERT_EQUAL_UINT64(0, health().lost);
+}
+
+/* ---- fork --------------------------------------------------------------------------------------------------------- */
+
+static int forks_wanted = FORKS;
+
+static int goes_on_tracing(int unused)
+{
+    (void)unused;
+    static void *blocks[200];
+    alarm(60); /* a deadlock is a failure, not a wait */
+    if (!ta_is_tracing())
+        return 1;
+    size_t before = current();
+    size_t bytes = many_stacks(0, 200, blocks);
+    if (current() != before + bytes)
+        return 2;
+    for (int i = 0; i < 200; i++)
+        ta_free(blocks[i]);
+    if (current() != before)
+        return 3;
+    ta_clear_traces();
+    return current() == 0 && sum_over_leaves() == 0 ? 0 : 4;
+}
+
+static void fork_often(void)
+{
+    for (int i = 0; i < forks_wanted; i++)
+        TEST_ASSERT_EQUAL_INT(0, in_child(goes_on_tracing, 0));
+}
+
+static void test_children_forked_while_threads_allocate_go_on_tracing(void)
+{
+    if (FORKS == 0)
+        TEST_IGNORE_MESSAGE("not under this sanitizer");
+    TEST_ASSERT_EQUAL_INT(0, ta_start(20));
+    with_threads(fork_often);
+}
+
+/* ---- early and late ----------------------------------------------------------------------------------------------- */
+
+static void *of_constructor;
+
+__attribute__((constructor)) static void allocate_in_constructor(void)
+{
+    of_constructor = ta_malloc(11);
+}
+
+static void test_a_block_of_a_constructor_is_a_good_one(void)
+{
+    TEST_ASSERT_NOT_NULL(of_constructor);
+    TEST_ASSERT_EQUAL_INT(0, ta_start(3));
+    of_constructor = ta_realloc(of_constructor, 100);
+    TEST_ASSERT_EQUAL_size_t(100, current());
+    ta_free(of_constructor);
+    TEST_ASSERT_EQUAL_size_t(0, current());
+}
+
+static pthread_key_t late_key;
+static int late_rounds;
+
+static void late_destructor(void *value)
+{
+    void *block = at_depth(3, 4, 500);
+    if (block != NULL && ta_get_object_traceback(block, NULL, 0, NULL) != 0)
+        __atomic_add_fetch(&late_rounds, 1, __ATOMIC_RELAXED);
+    ta_free(value);
+    if (__atomic_load_n(&late_rounds, __ATOMIC_RELAXED) % 3 != 0)
+        pthread_setspecific(late_key, block); /* once more */
+    else
+        ta_free(block);
+}
+
+static void *thread_with_late_destructor(void *unused)
+{
+    pthread_setspecific(late_key, ta_malloc(100));
+    return unused;
+}
+
+static void test_allocations_in_late_destructors_of_threads_are_traced(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, pthread_key_create(&late_key, late_destructor));
+    TEST_ASSERT_EQUAL_INT(0, ta_start(10));
+    size_t blocks_before = current();
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, thread_with_late_destructor, NULL));
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
+    }
+    TEST_ASSERT_EQUAL_INT(60, late_rounds);
+    TEST_ASSERT_LESS_THAN_size_t(blocks_before + 8192, current()); /* libc keeps a stack with its vectors */
+    TEST_ASSERT_EQUAL_size_t(sum_over_leaves(), current());
+    pthread_key_delete(late_key);
+}
+
+static void allocate_at_exit(void)
+{
+    if (ta_start(5) != 0)
+        _exit(41);
+    void *block = at_depth(1, 5, 123);
+    if (current() != 123 || ta_track(1, 1, 1) != 0)
+        _exit(42);
+    ta_free(block);
+    if (current() != 1)
+        _exit(43);
+}
+
+static int ends_with_exit(int unused)
+{
+    (void)unused;
+    atexit(allocate_at_exit);
+    freopen("/dev/null", "w", stdout);
+    exit(0);
+}
+
+static void test_allocations_in_atexit_handlers_are_traced(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    TEST_IGNORE_MESSAGE("the leak check would judge the child");
+#endif
+    TEST_ASSERT_EQUAL_INT(0, in_child(ends_with_exit, 0));
+}
+
+int main(int count, char **words)
+{
+    static char output[1 << 16];
+    setvbuf(stdout, output, _IOFBF, sizeof output);
+    if (count > 1)
+        forks_wanted = atoi(words[1]);
+    UNITY_BEGIN();
+    RUN_TEST(test_contexts_beyond_the_cap_fall_to_overflow_and_are_counted_right);
+    RUN_TEST(test_each_mapping_that_fails_leaves_the_program_running_and_the_numbers_true);
+    RUN_TEST(test_a_block_of_a_constructor_is_a_good_one);
+    RUN_TEST(test_a_stack_of_a_million_frames_is_counted_to_65535);
+    RUN_TEST(test_a_deep_recursion_that_allocates_all_the_way_has_whole_traces);
+    RUN_TEST(test_start_stop_and_clear_while_eight_threads_allocate_keep_the_sums_right);
+    RUN_TEST(test_children_forked_while_threads_allocate_go_on_tracing);
+    RUN_TEST(test_allocations_in_late_destructors_of_threads_are_traced);
+    RUN_TEST(test_allocations_in_atexit_handlers_are_traced);
+    return UNITY_END();
+}
