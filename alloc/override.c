@@ -15,29 +15,6 @@
 #include "base/message.h"
 #include "base/world.h"
 
-/* ---- sized forms (C23): the size is the caller's claim and not needed -------------------------------------------- */
-
-TA_API void free_sized(void *block, size_t size);
-TA_API void free_aligned_sized(void *block, size_t alignment, size_t size);
-TA_API void cfree(void *block);
-
-void free_sized(void *block, size_t size)
-{
-    (void)size;
-    ta_free(block);
-}
-
-void free_aligned_sized(void *block, size_t alignment, size_t size)
-{
-    (void)alignment, (void)size;
-    ta_free(block);
-}
-
-void cfree(void *block)
-{
-    ta_free(block);
-}
-
 /* ---- tuning: accepted and without effect ------------------------------------------------------------------------- */
 
 TA_API int mallopt(int parameter, int value)

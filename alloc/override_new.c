@@ -127,26 +127,4 @@ OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment,
 OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, NOTHROW),
              new_or_null(size, alignment, TA__CALLER()))
 
-/* The other forms of delete: sizes, alignments and tags say nothing that the header does not know. Plain delete and
- * delete[] are aliases of free in malloc.c. */
-#define OPERATOR_DELETE(name, ...)                                                                                     \
-    TA_API void name(void *block, __VA_ARGS__);                                                                        \
-    TA_API void name(void *block, __VA_ARGS__)                                                                         \
-    {                                                                                                                  \
-        ta_free(block);                                                                                                \
-    }
-
-#define SIZE  __attribute__((unused)) size_t size
-#define ALIGN __attribute__((unused)) size_t alignment
-OPERATOR_DELETE(_ZdlPvm, SIZE)
-OPERATOR_DELETE(_ZdaPvm, SIZE)
-OPERATOR_DELETE(_ZdlPvSt11align_val_t, ALIGN)
-OPERATOR_DELETE(_ZdaPvSt11align_val_t, ALIGN)
-OPERATOR_DELETE(_ZdlPvmSt11align_val_t, SIZE, ALIGN)
-OPERATOR_DELETE(_ZdaPvmSt11align_val_t, SIZE, ALIGN)
-OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, NOTHROW)
-OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, NOTHROW)
-OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, ALIGN, NOTHROW)
-OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, ALIGN, NOTHROW)
-
 #endif
