@@ -216,7 +216,7 @@ TA_ENTRY void *ta_domain_memdup(uint32_t domain, const void *data, size_t size)
 
 TA_API int ta_domain_of(const void *block, uint32_t *domain)
 {
-    if (block == NULL || ((uintptr_t)block & 15) != 0 || !ta__process_is_ready() || ta__heap_page(block) == NULL ||
+    if (block == NULL || ((uintptr_t)block & 15) != 0 || !ta__process_is_ready() || ta__heap_page_of(block) == NULL ||
         !ta__header_verifies(block))
         return 0;
     uint32_t leaf = ta__header_leaf(ta__header_of(block), ta__header_kind(block));

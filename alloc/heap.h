@@ -47,7 +47,7 @@ TA_INLINE void *ta__heap_pop_freed(void *theap, size_t size)
     mi_theap_t *part = theap;
     mi_page_t *page = part->pages_free_direct[(size + sizeof(uintptr_t) - 1) / sizeof(uintptr_t)];
     mi_block_t *block = page->local_free;
-    if (TA_UNLIKELY(block == NULL || part->generic_count >= 1000))
+    if (TA_UNLIKELY(block == NULL || page->free != NULL || part->generic_count >= 1000))
         return NULL;
     part->generic_count++;
     page->free = (mi_block_t *)block->next;
@@ -70,6 +70,13 @@ TA_INLINE mi_page_t *ta__heap_page(const void *address)
     uintptr_t slice = (uintptr_t)address >> MI_ARENA_SLICE_SHIFT;
     mi_submap_t part = _mi_page_map_at((slice >> MI_PAGE_MAP_SUB_SHIFT) & (MI_PAGE_MAP_COUNT - 1));
     return TA_LIKELY(part != NULL) ? part[slice & (MI_PAGE_MAP_SUB_COUNT - 1)] : NULL;
+}
+
+/* The page of a block of ours, from its user pointer: by its header, because a block of size 0 ends there, and what lies
+ * behind may be another page's. */
+TA_INLINE mi_page_t *ta__heap_page_of(const void *user)
+{
+    return ta__heap_page((const void *)((uintptr_t)user - 16));
 }
 
 /* mimalloc finds a page from addresses this far into a large block. For one further in, the user pointer of a block

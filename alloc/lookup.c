@@ -33,7 +33,7 @@ static size_t frames_of_leaf(uint32_t leaf, void **frames, size_t max, size_t *t
 /* The header of a live traced block of ours, or NULL. */
 static struct ta__header *traced_header(const void *block)
 {
-    if (block == NULL || ((uintptr_t)block & 15) != 0 || !ta__process_is_ready() || ta__heap_page(block) == NULL)
+    if (block == NULL || ((uintptr_t)block & 15) != 0 || !ta__process_is_ready() || ta__heap_page_of(block) == NULL)
         return NULL;
     if (!ta__header_verifies(block) || (ta__header_kind(block) & TA__KIND_TRACED) == 0)
         return NULL;
@@ -73,7 +73,7 @@ size_t ta_get_object_traceback(const void *block, void **frames, size_t max, siz
 /* Marks a live block of domain 0 as having its trace in the table; what it counted goes. */
 static int adopt_live_block(struct ta__thread *self, uint32_t domain, uintptr_t address)
 {
-    if (domain != 0 || address == 0 || (address & 15) != 0 || ta__heap_page((const void *)address) == NULL)
+    if (domain != 0 || address == 0 || (address & 15) != 0 || ta__heap_page_of((const void *)address) == NULL)
         return 0;
     void *user = (void *)address;
     if (!ta__header_verifies(user))

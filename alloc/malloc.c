@@ -148,7 +148,7 @@ TA_COLD static void *domain_new_high(void *user, struct ta__thread *self, uint32
     if (!ta__domain_new_high(self, slot, size)) {
         if (ta__trace_is_present(ta__header_epoch(header)))
             ta__count_undo(self, header->leaf, size);
-        ta__heap_free(ta__heap_page(user), header);
+        ta__heap_free(ta__heap_page_of(user), header);
         user = NULL;
     } else if (self->headroom < 0) {
         ta__counters_new_high(self);
@@ -585,7 +585,7 @@ __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *
     uint32_t gate = ta__gate_read();
     if (TA_UNLIKELY(gate != self->world.view))
         return free_slow(user);
-    mi_page_t *page = ta__heap_page(user);
+    mi_page_t *page = ta__heap_page_of(user);
     if (TA_UNLIKELY(page == NULL))
         return free_slow(user);
     struct ta__header *header = ta__header_of(user);
@@ -613,7 +613,7 @@ TA_ENTRY void ta_free(void *user)
     struct ta__thread *self = ta__self;
     enter(self);
     TA__GO_IF_GATED(gated);
-    mi_page_t *page = ta__heap_page(user);
+    mi_page_t *page = ta__heap_page_of(user);
     if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user) || !ta__heap_is_local(page)))
         return free_slow(user);
     if (TA_UNLIKELY(ta__heap_push(page, ta__header_of(user))))

@@ -106,13 +106,14 @@ struct live_block {
 /* 0 when `user` is no live block of ours; says so and counts it. */
 static int examine(const char *call, void *user, struct live_block *live)
 {
-    live->page = ta__heap_page(user);
-    if (live->page == NULL && !ta__heap_reaches(user)) {
+    live->page = ta__heap_page_of(user);
+    int is_header = live->page != NULL && ((uintptr_t)user & 15) == 0 && ta__header_verifies(user);
+    if (!is_header && ta__heap_page(user) == NULL && !ta__heap_reaches(user)) {
         ta__foreign(user);
         return 0;
     }
     /* Without a page: it was given back when the block was freed. */
-    if (live->page == NULL || ((uintptr_t)user & 15) != 0 || !ta__header_verifies(user)) {
+    if (!is_header) {
         if (ta__domain_stood_at(user))
             ta__misuse_dead(call, user);
         else
@@ -328,7 +329,7 @@ static void bury(void *user, const struct live_block *live)
 static void release_without_thread(void *user)
 {
     struct ta__thread *self = ta__self;
-    if (ta__heap_page(user) == NULL || !ta__header_verifies(user) || self == &ta__thread_none)
+    if (ta__heap_page_of(user) == NULL || !ta__header_verifies(user) || self == &ta__thread_none)
         return; /* a leak is better than a guess */
     void *old = ta__load_relaxed(&self->deferred);
     do
@@ -411,7 +412,7 @@ void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller
         return moved;
     }
     if (TA_UNLIKELY(self == NULL)) {
-        if (ta__heap_page(user) == NULL || !ta__header_verifies(user))
+        if (ta__heap_page_of(user) == NULL || !ta__header_verifies(user))
             return ta__out_of_memory();
         void *moved = reallocate_elsewhere(user, ta__header_size(ta__header_of(user)), size);
         if (moved != NULL)
@@ -467,7 +468,7 @@ size_t ta__usable(void *user)
         return 0;
     if (ta__emergency_owns(user))
         return ta__emergency_size(user);
-    if (!ta__process_is_ready() || ta__heap_page(user) == NULL || !ta__header_verifies(user))
+    if (!ta__process_is_ready() || ta__heap_page_of(user) == NULL || !ta__header_verifies(user))
         return 0;
     return ta__header_size(ta__header_of(user));
 }

@@ -479,6 +479,30 @@ static void test_row_13_a_block_of_size_zero_is_a_block(void)
     ta_free(two);
 }
 
+/* The pointer to an empty block is its end, which may be the end of a page. */
+static void test_row_13_many_blocks_of_size_zero_fill_whole_pages(void)
+{
+    enum { COUNT = 20000 };
+    static void *blocks[COUNT];
+    for (int on = 0; on < 3; on++) {
+        if (on > 0)
+            TEST_ASSERT_EQUAL_INT(0, ta_start(on * 5 - 4));
+        for (int i = 0; i < COUNT; i++)
+            blocks[i] = ta_malloc(0);
+        for (int i = 0; i < COUNT; i++) {
+            if (is_traced(blocks[i]) != (on > 0))
+                TEST_FAIL_MESSAGE("a trace of an empty block is wrong");
+            if (i % 3 == 0)
+                blocks[i] = ta_realloc(blocks[i], 10);
+        }
+        for (int i = 0; i < COUNT; i++)
+            ta_free(blocks[i]);
+        TEST_ASSERT_EQUAL_size_t(0, current());
+        ta_stop();
+    }
+    TEST_ASSERT_EQUAL_UINT64(0, health().foreign_frees);
+}
+
 static void test_row_14_a_failed_allocation_leaves_no_trace(void)
 {
     TEST_ASSERT_EQUAL_INT(0, ta_start(2));
@@ -1238,6 +1262,7 @@ int main(void)
     RUN_TEST(test_rows_11_12_24_every_call_records_once_what_was_asked_for);
     RUN_TEST(test_row_11_questions_about_a_block_have_no_effect);
     RUN_TEST(test_row_13_a_block_of_size_zero_is_a_block);
+    RUN_TEST(test_row_13_many_blocks_of_size_zero_fill_whole_pages);
     RUN_TEST(test_row_14_a_failed_allocation_leaves_no_trace);
     RUN_TEST(test_row_15_realloc_moves_attribution_to_itself);
     RUN_TEST(test_row_16_realloc_of_an_untraced_block_makes_it_traced);
