@@ -80,7 +80,8 @@ static long frames_number(const char *text)
 {
     while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
         text++;
-    if (*text == '+')
+    int negative = *text == '-';
+    if (*text == '+' || negative)
         text++;
     long number = 0;
     const char *digits = text;
@@ -89,7 +90,7 @@ static long frames_number(const char *text)
         if (number > 2147483647)
             return -1;
     }
-    return *text == '\0' && text != digits ? number : -1;
+    return *text == '\0' && text != digits && (!negative || number == 0) ? number : -1;
 }
 
 static void read_frames(const char *text)
