@@ -18,6 +18,13 @@
 #define NOINLINE __attribute__((noinline, noclone))
 #define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
 
+/* Instrumented entry points call where the real ones jump: frames of ours come first. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 enum { FRAMES = 512, NOTES = 256 };
 
 struct walker {
@@ -54,17 +61,15 @@ NOINLINE static void check(struct walker *walker, const void *block, void **seen
     walker->checked++;
     if (count != total)
         walker->complaint = "not all frames are stored";
-    /* backtrace() was called by the function that called malloc: all but the first must agree. glibc may say one more,
-     * a frame without a name behind the outermost. */
-    size_t other = (size_t)seen_count;
-    if (other == count + 1)
-        other--;
-    if (other != count || memcmp(frames + 1, seen + 1, (count - 1) * sizeof frames[0]) != 0)
+    /* backtrace() was called by the function that called malloc: all but the first must agree. glibc may say one more, a frame without a name behind the outermost. */
+    size_t others = (size_t)seen_count;
+    if (!SANITIZED &&
+        ((others != count && others != count + 1) || memcmp(frames + 1, seen + 1, (count - 1) * sizeof frames[0]) != 0))
         walker->complaint = "backtrace() sees another stack";
     /* frames[0] is the call of malloc; then come the notes, most recent first. */
     size_t at = 1;
     for (int i = walker->count - 1; i >= 0; i--) {
-        if (walker->foreign)
+        if (walker->foreign || SANITIZED)
             while (at < count && frames[at] != walker->notes[i])
                 at++;
         if (at >= count || frames[at] != walker->notes[i]) {
@@ -243,6 +248,8 @@ static void test_stacks_of_random_trees_in_threads_are_those_of_their_calls(void
     }
     for (unsigned i = 0; i < THREADS; i++) {
         TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], NULL));
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
         TEST_ASSERT_NULL_MESSAGE(walkers[i].complaint, walkers[i].complaint);
         TEST_ASSERT_GREATER_THAN_INT(100, (int)walkers[i].checked);
     }
