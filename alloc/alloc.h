@@ -43,10 +43,17 @@ struct ta__caller {
 };
 
 /* Of the function it is used in, which must not be inlined into another. */
+#if defined(__aarch64__)
+#define TA__CALLER()                                                                                                   \
+    ((struct ta__caller){.ip = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)),                  \
+                         .sp = (uintptr_t)__builtin_dwarf_cfa(),                                                       \
+                         .fp = *(const uintptr_t *)__builtin_frame_address(0)})
+#else
 #define TA__CALLER()                                                                                                   \
     ((struct ta__caller){.ip = (uintptr_t)__builtin_return_address(0),                                                 \
                          .sp = (uintptr_t)__builtin_frame_address(0) + 16,                                             \
                          .fp = *(const uintptr_t *)__builtin_frame_address(0)})
+#endif
 
 /* Brackets of every operation on the slow path. begin: the thread's structure, marked, adapted to *gate and not to be
  * re-entered; NULL: the request must do without. */

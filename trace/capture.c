@@ -99,6 +99,12 @@ TA_INLINE TA_READS_STACKS uint64_t word_at(uint64_t at)
     return *(const uint64_t *)at;
 }
 
+/* The word that was read as this return address: the same number, where none is signed. */
+TA_INLINE TA_READS_STACKS uint64_t return_word(const uint64_t *at, uint64_t ip)
+{
+    return ta__rule_unsigned_ip(UINT64_MAX) == UINT64_MAX ? ip : *at;
+}
+
 /* Reads the word at `at`, which is not the return address: the walk depends on it too. */
 static TA_READS_STACKS uint64_t read_extra(struct ta__thread *self, struct walk *walk, uint64_t at)
 {
@@ -191,7 +197,7 @@ TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, stru
         }
         if (cfa <= walk->sp || !is_inside(self, cfa - 8, walk->sp))
             break;
-        uint64_t ip = read_extra(self, walk, cfa - 8);
+        uint64_t ip = ta__rule_unsigned_ip(read_extra(self, walk, cfa - 8));
         uint64_t fp = walk->fp;
         if (ta__rule_saves_fp(rule)) {
             uint64_t at = (ta__rule_slot_from_fp(rule) ? walk->fp : cfa) + (uint64_t)ta__rule_slot(rule);
@@ -305,8 +311,8 @@ TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t
         from--;
         uint32_t flags = from->flags;
         if (TA_LIKELY((flags & TA__STATE_RETURNS) != 0)) {
-            slot->at = (const uint64_t *)(state[-1].sp - 8);
-            slot->value = state[-1].ip;
+            slot->at = (const uint64_t *)ta__rule_return_slot(state[-1].sp, from->fp_slot);
+            slot->value = return_word(slot->at, state[-1].ip);
             slot++;
             if (TA_UNLIKELY((caller_needs_fp != 0) & ((flags & TA__STATE_SAVES_FP) != 0))) {
                 slot->at = (const uint64_t *)from->fp_slot;
@@ -523,7 +529,6 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             rule = ta__rule_with_salt(RULE_ASTRAY, ta__rule_salt(rule));
             goto rare;
         }
-        caller_ip = word_at(cfa - 8);
         if (ta__rule_saves_fp(rule)) {
             fp_slot = cfa;
             if (TA_UNLIKELY(ta__rule_slot_from_fp(rule))) {
@@ -538,9 +543,10 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             caller_fp = word_at(fp_slot);
             flags |= TA__STATE_SAVES_FP;
         }
+        caller_ip = ta__rule_unsigned_ip(word_at(ta__rule_return_slot(cfa, fp_slot)));
         if (TA_UNLIKELY(caller_ip == 0)) {
             struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
-            end_at_zero(self, &walk, rule, cfa - 8);
+            end_at_zero(self, &walk, rule, ta__rule_return_slot(cfa, fp_slot));
             new_count = walk.new_count;
             depth = 0;
             break;

@@ -107,6 +107,25 @@ TA_INLINE uintptr_t ta__rule_plt_cfa(uint64_t rule, uintptr_t ip, uintptr_t sp)
     return sp + 8 + ((ip & 15) >= threshold ? 8 : 0);
 }
 
+/* Where a frame keeps its return address, and what it says: aarch64 has it beside the saved fp, perhaps signed. */
+TA_INLINE uint64_t ta__rule_return_slot(uint64_t cfa, uint64_t fp_slot)
+{
+#if defined(__aarch64__)
+    return (void)cfa, fp_slot + 8;
+#else
+    return (void)fp_slot, cfa - 8;
+#endif
+}
+
+TA_INLINE uint64_t ta__rule_unsigned_ip(uint64_t ip)
+{
+#if defined(__aarch64__)
+    return ip & ((UINT64_C(1) << 48) - 1);
+#else
+    return ip;
+#endif
+}
+
 /* Distances in bytes. What does not fit (too far, or no multiple of 8) is UNKNOWN: never a wrong rule. */
 TA_INLINE uint64_t ta__rule_encode(enum ta__rule_kind kind, unsigned flags, int64_t offset, int64_t slot)
 {

@@ -121,8 +121,7 @@ static int more_stacks_than_the_cap(int unused)
         if (count == 0)
             return 4; /* never empty */
         of_overflow += count == 1 && frames[0] == NULL;
-        if (count > 2 && (uintptr_t)frames[0] - (uintptr_t)at_depth > 4000 &&
-            (uintptr_t)frames[1] - (uintptr_t)at_depth > 4000)
+        if (FORKS > 0 && count > 1 && (uintptr_t)frames[0] - (uintptr_t)at_depth > 400)
             return 5; /* never a wrong one */
     }
     if (of_overflow == 0 || (uint64_t)of_overflow != now.overflowed)

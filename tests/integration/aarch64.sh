@@ -1,0 +1,26 @@
+#!/bin/sh
+# aarch64.sh: the runtime compiles for aarch64, all files of it and without a warning. Skipped (77) where there is no
+# cross compiler (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross).
+#
+#   tests/integration/aarch64.sh MIMALLOC-SOURCE
+set -eu
+mimalloc=$1
+cc=aarch64-linux-gnu-gcc
+command -v $cc >/dev/null || exit 77
+echo '#include <stdlib.h>' | $cc -E - >/dev/null 2>&1 || exit 77
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 files=0
+for file in base/*.c trace/*.c alloc/*.c; do
+    case $file in alloc/passthrough*.c | trace/check.c) continue ;; esac
+    warnings='-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes'
+    case $file in alloc/mimalloc_unit.c) warnings= ;; esac
+    files=$((files + 1))
+    # shellcheck disable=SC2086 # warnings are words
+    $cc -std=gnu11 -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -D_GNU_SOURCE -DTRACEALLOC_TRACING=1 \
+        -DTRACEALLOC_OVERRIDE=1 -DMI_DEBUG=0 -DMI_NO_THP -DMI_SKIP_COLLECT_ON_EXIT=1 -DMI_VISIT_ABANDONED=1 $warnings \
+        -Werror -I. -Iinclude -isystem "$mimalloc/include" -isystem "$mimalloc/src" -c "$file" \
+        -o "$work/$(echo "$file" | tr / -).o" || failed=$((failed + 1))
+done
+printf '%s files, %s failed\n' $files $failed
+[ $failed -eq 0 ] && $cc -shared -o "$work/libtracealloc.so" "$work"/*.o -pthread -Wl,-z,defs
