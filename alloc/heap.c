@@ -75,18 +75,18 @@ void ta__heap_page_emptied(mi_page_t *page)
 
 bool ta__page_map_add(mi_page_t *page, const void *address); /* mimalloc_unit.c */
 
-int ta__heap_reach_further(const void *block, const void *user)
+int ta__heap_reach_further(const void *block, const void *header)
 {
     int saved_errno = errno;
-    int added = ta__page_map_add(ta__heap_page(block), user);
+    int added = ta__page_map_add(ta__heap_page(block), header);
     errno = saved_errno;
     return added;
 }
 
-void ta__heap_reach_no_further(const void *user)
+void ta__heap_reach_no_further(const void *header)
 {
     int saved_errno = errno;
-    ta__page_map_add(NULL, user);
+    ta__page_map_add(NULL, header);
     errno = saved_errno;
 }
 

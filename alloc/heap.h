@@ -79,11 +79,11 @@ TA_INLINE mi_page_t *ta__heap_page_of(const void *user)
     return ta__heap_page((const void *)((uintptr_t)user - 16));
 }
 
-/* mimalloc finds a page from addresses this far into a large block. For one further in, the user pointer of a block
+/* mimalloc finds a page from addresses this far into a large block. For one further in, the header of a block
  * with a huge alignment, the table is told and must be told again before the block is freed; 0 when it has no memory. */
 #define TA__PAGE_REACH (MI_LARGE_PAGE_SIZE - 2 * MI_ARENA_SLICE_SIZE)
-TA_COLD int ta__heap_reach_further(const void *block, const void *user);
-TA_COLD void ta__heap_reach_no_further(const void *user);
+TA_COLD int ta__heap_reach_further(const void *block, const void *header);
+TA_COLD void ta__heap_reach_no_further(const void *header);
 
 /* Whether the address lies in memory reserved for blocks, though perhaps in no page now. */
 TA_COLD int ta__heap_reaches(const void *address);

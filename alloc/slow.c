@@ -174,7 +174,8 @@ static void *obtain(void *theap, size_t size, size_t alignment, int zeroed, stru
     if (shift != 0) {
         ta__forward_write(block, shift);
         *kind = TA__KIND_ALIGNED;
-        if (TA_UNLIKELY(shift >= TA__PAGE_REACH) && !ta__heap_reach_further(block, (void *)aligned)) {
+        if (TA_UNLIKELY(shift >= TA__PAGE_REACH) &&
+            !ta__heap_reach_further(block, (void *)(aligned - TA__HEADER_SIZE))) {
             ta__heap_free(ta__heap_page(block), block);
             return *header = NULL;
         }
@@ -322,7 +323,7 @@ static void bury(void *user, const struct live_block *live)
         return;
     ta__header_kill(user);
     if (TA_UNLIKELY((size_t)((char *)live->header - (char *)live->block) >= TA__PAGE_REACH))
-        ta__heap_reach_no_further(user);
+        ta__heap_reach_no_further(live->header);
 }
 
 /* Inside a signal handler, or without a structure: the block waits until its thread is in order. */
