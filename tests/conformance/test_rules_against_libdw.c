@@ -1,6 +1,6 @@
 /* test_rules_against_libdw.c: proof that our rules are what .eh_frame says.
  *
- * For every row of every FDE of real files (libc, libstdc++, libpython, libcrypto, gcc's driver and compiler, ld.so and
+ * For every row of every FDE of real files (libc, libstdc++, libpython, libcrypto, gcc's driver and both compilers, ld.so and
  * this program), the rule of trace/cfi.c is compared with the answer of an independent reader, libdw's CFI interface.
  * The FDEs are enumerated from .eh_frame itself, so a wrong search table would be seen. Where we say UNKNOWN, libdw's
  * answer must be one that a rule cannot express; those rows are counted by reason.
@@ -509,6 +509,11 @@ static void test_rules_of_the_c_compiler_equal_libdw(void)
     compare_tool("gcc -print-prog-name=cc1");
 }
 
+static void test_rules_of_the_cxx_compiler_equal_libdw(void)
+{
+    compare_tool("gcc -print-prog-name=cc1plus");
+}
+
 void setUp(void)
 {
 }
@@ -529,5 +534,6 @@ int main(void)
     RUN_TEST(test_rules_of_libpython_equal_libdw);
     RUN_TEST(test_rules_of_the_gcc_driver_equal_libdw);
     RUN_TEST(test_rules_of_the_c_compiler_equal_libdw);
+    RUN_TEST(test_rules_of_the_cxx_compiler_equal_libdw);
     return UNITY_END();
 }
