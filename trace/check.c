@@ -1,11 +1,14 @@
-/* check.c: the checking build — every captured stack is walked again in two other ways and compared.
+/* check.c: the checking build — every captured stack is compared with two other walks and with what was interned.
  *
  *   fresh     the same rules, read from the tables each time: no memo, no cache, no remembered module
  *   libunwind another reader of the tables, another interpreter of them
+ *   leaf      what was interned, frame by frame: the number must stand for this stack and no other
  *
  * Called by capture.c after each capture, inside the operation; only in builds with TRACEALLOC_CHECKING, which are
  * slow and never shipped. What differs is written to the file that TRACEALLOC_CHECK_LOG names (else to descriptor 2), the
  * first few with both stacks; at exit a line with the numbers, and status 86 if anything is unexplained.
+ * TRACEALLOC_CHECK_DISTURB=fresh|libunwind|leaf falsifies what is compared, once: whoever relies on the comparison can
+ * see that it finds something.
  *
  * What is no difference: where our walk ends because the tables do (CUT_SHORT), libunwind may go on by guessing at
  * frame pointers; the fresh walk must end there too, and such ends are counted by their reason. */
@@ -18,19 +21,22 @@
 #include <fcntl.h>
 #include <libunwind.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/message.h"
 #include "trace/capture.h"
 #include "trace/cfi.h"
+#include "trace/contexts.h"
 #include "trace/modules.h"
 #include "trace/rule.h"
+#include "tracealloc.h"
 
 enum { FRAMES_COMPARED = 4096, REPORTS_MAX = 4, FRAMES_SHOWN = 24 };
 
 static struct {
     uint64_t checked, differences;
-    uint64_t cut_no_module, cut_no_rule, cut_astray, libunwind_gave_up;
+    uint64_t cut_no_module, cut_no_rule, cut_astray, libunwind_gave_up, no_leaf;
     uint64_t generation; /* of modules, when libunwind's cache was last emptied */
     int log;             /* descriptor + 1 */
 } check;
@@ -179,12 +185,21 @@ __attribute__((destructor)) static void summary(void)
     ta__message_number(&line, check.cut_astray);
     ta__message_text(&line, "; libunwind gave up ");
     ta__message_number(&line, check.libunwind_gave_up);
+    ta__message_text(&line, "; without a leaf ");
+    ta__message_number(&line, check.no_leaf);
     ta__message_send_to(&line, log_descriptor());
     if (check.differences != 0)
         _exit(86);
 }
 
 /* ---- the comparisons --------------------------------------------------------------------------------------------- */
+
+/* Is this the one comparison that is to be falsified? It comes when some stacks are remembered. */
+static int is_disturbed(const char *what)
+{
+    const char *wanted = getenv("TRACEALLOC_CHECK_DISTURB");
+    return wanted != NULL && __atomic_load_n(&check.checked, __ATOMIC_RELAXED) == 60 && strcmp(wanted, what) == 0;
+}
 
 static const struct ta__state *state_at(const struct ta__thread *self, uint64_t number)
 {
@@ -194,6 +209,7 @@ static const struct ta__state *state_at(const struct ta__thread *self, uint64_t 
 static void compare_with_fresh(const struct ta__thread *self, struct frame frame)
 {
     uint64_t last = self->depth - 1;
+    frame.ip += (uint64_t)is_disturbed("fresh");
     for (uint64_t i = 0;; i++) {
         const struct ta__state *state = state_at(self, i);
         if (state->ip != frame.ip || state->sp != frame.sp) {
@@ -229,8 +245,11 @@ static void compare_with_libunwind(const struct ta__thread *self)
         check.generation = ta__load_relaxed(&ta__modules_generation);
         unw_flush_cache(unw_local_addr_space, 0, 0);
     }
-    if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0)
+    if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0) {
+        report(self, "libunwind, which does not begin", 0, NULL);
         return;
+    }
+    int is_false = is_disturbed("libunwind");
     const struct ta__state *first = state_at(self, 0);
     struct frame frame = {0, 0, 0};
     /* Our own frames, down to the one that called malloc. */
@@ -255,7 +274,7 @@ static void compare_with_libunwind(const struct ta__thread *self)
             unw_get_reg(&cursor, UNW_REG_IP, &ip);
             unw_get_reg(&cursor, UNW_REG_SP, &sp);
         }
-        frame = (struct frame){ip, sp, 0};
+        frame = (struct frame){ip + (uint64_t)is_false, sp, 0};
         if (i > last) {
             int is_cut = (state_at(self, last)->flags & TA__STATE_CUT_SHORT) != 0;
             if (more > 0 && ip != 0 && !is_cut && self->depth < TA__WINDOW)
@@ -268,11 +287,47 @@ static void compare_with_libunwind(const struct ta__thread *self)
             __atomic_fetch_add(&check.libunwind_gave_up, 1, __ATOMIC_RELAXED);
             return;
         }
-        if ((state->ip & ~TA__IP_INTERRUPTED) != ip || state->sp != sp) {
+        if ((state->ip & ~TA__IP_INTERRUPTED) != frame.ip || state->sp != sp) {
             report(self, "libunwind", i, &frame);
             return;
         }
     }
+}
+
+/* The object that has an address now is the one that the context names. */
+static int is_module_of(uint64_t address, uint32_t id)
+{
+    struct ta__module scratch;
+    const struct ta__module *now = ta__module_describe((uintptr_t)address - 1, &scratch);
+    return id == (now != NULL ? now->id.v : 0);
+}
+
+static void compare_with_leaf(const struct ta__thread *self)
+{
+    uint32_t leaf = state_at(self, 0)->leaf;
+    if (leaf == 0 || (ta__leaves()[leaf].flags & TA__LEAF_OVERFLOW) != 0) {
+        __atomic_fetch_add(&check.no_leaf, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (is_disturbed("leaf"))
+        leaf = leaf > 1 ? leaf - 1 : leaf + 1;
+    const struct ta__source_leaf *stored = &ta__leaves()[leaf];
+    int is_cut = (self->states[0].flags & TA__STATE_CUT_SHORT) != 0;
+    uint32_t total = self->depth < TA_NFRAME_MAX ? self->depth : TA_NFRAME_MAX;
+    uint32_t kept = self->depth < self->limit ? self->depth : self->limit;
+    uint32_t context = stored->context;
+    for (uint32_t i = 0; i < kept; i++, context = ta__contexts()[context].parent) {
+        uint64_t ip = state_at(self, i)->ip;
+        uint64_t address = ip >> 63 != 0 ? (ip & ~TA__IP_INTERRUPTED) + 1 : ip;
+        const struct ta__source_context *node = &ta__contexts()[context];
+        if (context == 0 || node->address != address || !is_module_of(address, node->module)) {
+            struct frame theirs = {node->address, 0, 0};
+            report(self, "the leaf", i, &theirs);
+            return;
+        }
+    }
+    if (context != 0 || stored->total_nframe != total || ((stored->flags & TA__LEAF_CUT_SHORT) != 0) != is_cut)
+        report(self, "the leaf's end", kept, NULL);
 }
 
 void ta__check_capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp)
@@ -283,6 +338,7 @@ void ta__check_capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uint
     __atomic_fetch_add(&check.checked, 1, __ATOMIC_RELAXED);
     compare_with_fresh(self, (struct frame){ip, sp, fp});
     compare_with_libunwind(self);
+    compare_with_leaf(self);
     errno = saved_errno;
 }
 

@@ -1,5 +1,6 @@
 /* plugin.c: compiled twice with frames of different size (FRAME), for two objects that take turns at one address. */
 #include <stddef.h>
+#include <stdlib.h>
 
 void plugin_allocate(void (*pair)(size_t), int depth);
 
@@ -12,4 +13,19 @@ __attribute__((noinline, noclone)) void plugin_allocate(void (*pair)(size_t), in
         plugin_allocate(pair, depth - 1);
     pair(16);
     room[0] = room[depth];
+}
+
+/* Under dlopen and dlclose: ld.so is on the stack. */
+static void *block;
+
+__attribute__((constructor)) static void comes(void)
+{
+    block = malloc(FRAME);
+}
+
+__attribute__((destructor)) static void goes(void)
+{
+    free(block);
+    block = malloc(FRAME);
+    free(block);
 }

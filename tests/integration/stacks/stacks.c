@@ -254,6 +254,39 @@ static void rude_signals(void)
     setitimer(ITIMER_PROF, &never, NULL);
 }
 
+/* And on an alternate stack, which the thread leaves by returning or, from its own code only, by jumping. */
+static sigjmp_buf out_of_handler;
+static volatile sig_atomic_t may_jump;
+
+static void on_signal_elsewhere(int number)
+{
+    on_signal(number);
+    if (may_jump)
+        siglongjmp(out_of_handler, 1);
+}
+
+static void rude_alternate_signals(void)
+{
+    stack_t alternate = {.ss_size = 256 << 10};
+    alternate.ss_sp = mmap(NULL, alternate.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaltstack(&alternate, NULL);
+    struct sigaction action = {.sa_handler = on_signal_elsewhere, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+    struct itimerval often = {{0, 1000}, {0, 1000}};
+    struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_PROF, &often, NULL);
+    for (int i = 0; i < 200 || signals_seen < 40; i++) {
+        tree((int)some(5));
+        if (i % 50 == 0 && sigsetjmp(out_of_handler, 1) == 0) {
+            may_jump = 1;
+            for (;;)
+                work_deep((int)some(30), 20000);
+        }
+        may_jump = 0;
+    }
+    setitimer(ITIMER_PROF, &never, NULL);
+}
+
 /* ---- objects that come and go ------------------------------------------------------------------------------------ */
 
 static void plugins(void)
@@ -350,6 +383,7 @@ static const struct {
     {"raised_signals", raised_signals},
     {"timed_signals", timed_signals},
     {"rude_signals", rude_signals},
+    {"rude_alternate_signals", rude_alternate_signals},
     {"plugins", plugins},
     {"small_threads", small_threads},
     {"recursion", recursion},

@@ -42,7 +42,7 @@ int main()
     unsigned caught = 0;
     for (int i = 0; i < 150; i++) {
         try {
-            down(some(30));
+            down(i % 50 == 0 ? 400 : some(30));
         } catch (const std::exception &error) {
             caught += std::string(error.what()).size() > 10;
         }
