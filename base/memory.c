@@ -2,8 +2,10 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/atomics.h"
@@ -68,6 +70,34 @@ void ta__memory_reset(void *address, size_t bytes)
     int saved_errno = errno;
     madvise(address, bytes, MADV_DONTNEED);
     errno = saved_errno;
+}
+
+/* The first number of /proc/self/statm: pages mapped; 0 when it cannot be read. */
+static size_t pages_mapped(void)
+{
+    char text[32];
+    int descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return 0;
+    ssize_t length = read(descriptor, text, sizeof text);
+    close(descriptor);
+    size_t pages = 0;
+    for (ssize_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        pages = pages * 10 + (size_t)(text[i] - '0');
+    return pages;
+}
+
+size_t ta__memory_room(void)
+{
+    int saved_errno = errno;
+    struct rlimit limit;
+    size_t room = SIZE_MAX;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        size_t used = pages_mapped() * (size_t)sysconf(_SC_PAGESIZE);
+        room = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+    }
+    errno = saved_errno;
+    return room;
 }
 
 size_t ta__memory_mapped(void)

@@ -19,6 +19,10 @@ TA_NODISCARD void *ta__memory_grow(void *address, size_t old_bytes, size_t new_b
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
 
+/* Address space that may still be mapped: SIZE_MAX where RLIMIT_AS sets no limit. What mappings there are is asked of
+ * the kernel, so not for often. */
+size_t ta__memory_room(void);
+
 /* Bytes reserved now. */
 size_t ta__memory_mapped(void);
 /* Bytes of [address, address + bytes) that are resident: what a sparse table really costs. */

@@ -110,22 +110,44 @@ static int leaf_index_grow(void)
     return 1;
 }
 
+/* How many entries the tables are for: as many as are asked for and, where address space is limited, no more than fit
+ * into a quarter of what is left of it, with the counters of a few threads. The rest is the program's. */
+struct extent {
+    uint32_t contexts, leaves;
+};
+
+static struct extent extent_within(uint32_t max_contexts, size_t room)
+{
+    enum { THREADS_FORESEEN = 4 };
+    const size_t leaf_bytes = sizeof *tables.leaves + sizeof *tables.next_leaf +
+                              THREADS_FORESEEN * sizeof(struct ta__source_counts);
+    struct extent extent = {max_contexts, max_contexts < LEAVES_MAX_DEFAULT ? max_contexts : LEAVES_MAX_DEFAULT};
+    while (extent.contexts >= 2048 &&
+           extent.contexts * sizeof(struct ta__source_context) + extent.leaves * leaf_bytes > room / 4) {
+        extent.contexts /= 2;
+        if (extent.leaves > extent.contexts / 4)
+            extent.leaves = extent.contexts / 4;
+    }
+    return extent;
+}
+
 static int make_tables(uint32_t max_contexts)
 {
+    size_t room = ta__memory_room();
     /* Less and less ambitious where address space is short. */
     for (uint32_t max = max_contexts; max >= 1024; max /= 16) {
-        uint32_t leaf_max = max < LEAVES_MAX_DEFAULT ? max : LEAVES_MAX_DEFAULT;
-        tables.contexts = ta__memory_map(max * sizeof *tables.contexts);
-        tables.leaves = ta__memory_map(leaf_max * sizeof *tables.leaves);
-        tables.next_leaf = ta__memory_map(leaf_max * sizeof *tables.next_leaf);
+        struct extent extent = extent_within(max, room);
+        tables.contexts = ta__memory_map(extent.contexts * sizeof *tables.contexts);
+        tables.leaves = ta__memory_map(extent.leaves * sizeof *tables.leaves);
+        tables.next_leaf = ta__memory_map(extent.leaves * sizeof *tables.next_leaf);
         if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL) {
-            tables.context_max = max;
-            tables.leaf_max = leaf_max;
+            tables.context_max = extent.contexts;
+            tables.leaf_max = extent.leaves;
             break;
         }
-        ta__memory_unmap(tables.contexts, max * sizeof *tables.contexts);
-        ta__memory_unmap(tables.leaves, leaf_max * sizeof *tables.leaves);
-        ta__memory_unmap(tables.next_leaf, leaf_max * sizeof *tables.next_leaf);
+        ta__memory_unmap(tables.contexts, extent.contexts * sizeof *tables.contexts);
+        ta__memory_unmap(tables.leaves, extent.leaves * sizeof *tables.leaves);
+        ta__memory_unmap(tables.next_leaf, extent.leaves * sizeof *tables.next_leaf);
         tables.contexts = NULL;
         tables.leaves = NULL;
     }
