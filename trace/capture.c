@@ -35,22 +35,68 @@
 
 /* ---- thread set-up (cold) ---------------------------------------------------------------------------------------- */
 
+/* Where the parts of a memo are, in its mapping. */
+struct memo_layout {
+    size_t states_bytes, slots_bytes, bytes;
+};
+
+static struct memo_layout memo_layout(uint32_t window)
+{
+    size_t states = 2 * (size_t)window;
+    struct memo_layout layout = {states * sizeof(struct ta__state),
+                                 states * TA__SLOTS_PER_STATE * sizeof(struct ta__slot), 0};
+    layout.bytes = 2 * (layout.states_bytes + layout.slots_bytes);
+    return layout;
+}
+
+/* Both halves of memo and walk in one mapping: address space only, touched as deep as stacks go. What the old one held
+ * moves: `new_count` and `new_extra_count` entries of a walk, and all of the memo. */
+static int memo_map(struct ta__thread *self, uint32_t window, uint32_t new_count, uint32_t new_extra_count)
+{
+    struct memo_layout layout = memo_layout(window);
+    char *memory = ta__memory_map(layout.bytes);
+    if (memory == NULL)
+        return 0;
+    struct ta__state *states = (struct ta__state *)memory;
+    struct ta__slot *slots = (struct ta__slot *)(memory + layout.states_bytes);
+    struct ta__state *new_states = (struct ta__state *)(memory + layout.states_bytes + layout.slots_bytes);
+    struct ta__slot *new_slots = (struct ta__slot *)(memory + 2 * layout.states_bytes + layout.slots_bytes);
+    struct ta__state *old = self->states;
+    if (old != NULL) {
+        if (self->depth > 0) {
+            memcpy(states, old, self->depth * sizeof *states);
+            memcpy(slots, self->slots, old[self->depth - 1].slot_end * sizeof *slots);
+        }
+        memcpy(new_states, self->new_states, new_count * sizeof *new_states);
+        memcpy(new_slots, self->new_slots, new_extra_count * sizeof *new_slots);
+    }
+    self->slots = slots;
+    self->new_states = new_states;
+    self->new_slots = new_slots;
+    self->states = states;
+    if (old != NULL)
+        ta__memory_unmap(old, memo_layout(self->window).bytes);
+    self->window = window;
+    return 1;
+}
+
+/* The stack is deeper than the memo; 0: it is as large as it ever gets, or there is no memory. */
+TA_COLD static int memo_grow(struct ta__thread *self, uint32_t new_count, uint32_t new_extra_count)
+{
+    return self->window < TA__WINDOW && memo_map(self, self->window * 4, new_count, new_extra_count);
+}
+
 int ta__capture_thread_init(struct ta__thread *self)
 {
-    if (self->states == NULL) {
-        /* Both halves of memo and walk in one mapping; address space only, touched as deep as stacks go. */
-        size_t states = TA__STATES_MAX * sizeof(struct ta__state);
-        size_t slots = TA__SLOTS_MAX * sizeof(struct ta__slot);
-        char *memory = ta__memory_map(2 * states + 2 * slots + NEAR_BYTES);
+    if (self->near_rules == NULL) {
+        char *memory = ta__memory_map(NEAR_BYTES);
         if (memory == NULL)
             return 0;
-        self->slots = (struct ta__slot *)(memory + states);
-        self->new_states = (struct ta__state *)(memory + states + slots);
-        self->new_slots = (struct ta__slot *)(memory + 2 * states + slots);
-        self->near_rules = (struct ta__near_rule *)(memory + 2 * states + 2 * slots);
-        self->near_leaves = (struct ta__near_leaf *)(self->near_rules + TA__NEAR_RULES);
-        self->states = (struct ta__state *)memory;
+        self->near_leaves = (struct ta__near_leaf *)(memory + TA__NEAR_RULES * sizeof *self->near_rules);
+        self->near_rules = (struct ta__near_rule *)memory;
     }
+    if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
+        return 0;
     if (self->counts == NULL) {
         uint32_t capacity = ta__leaf_capacity();
         self->counts = ta__memory_map(capacity * sizeof *self->counts);
@@ -66,8 +112,9 @@ size_t ta__capture_resident(const struct ta__thread *thread)
 {
     size_t bytes = 0;
     if (thread->states != NULL)
-        bytes += ta__memory_resident(thread->states, 2 * TA__STATES_MAX * sizeof(struct ta__state) +
-                                                         2 * TA__SLOTS_MAX * sizeof(struct ta__slot) + NEAR_BYTES);
+        bytes += ta__memory_resident(thread->states, memo_layout(thread->window).bytes);
+    if (thread->near_rules != NULL)
+        bytes += ta__memory_resident(thread->near_rules, NEAR_BYTES);
     if (thread->counts != NULL)
         bytes += ta__memory_resident(thread->counts, ta__leaf_count() * sizeof *thread->counts);
     return bytes;
@@ -143,13 +190,14 @@ TA_COLD static void end_at_zero(struct ta__thread *self, struct walk *walk, uint
     walk->new_count++;
 }
 
-/* As many frames were found as are ever counted. The rest of the stack is not followed; when so many of these frames
- * have returned that it would count, the slot sees to it that the walk goes on from the last one. */
+/* As many frames were found as are ever counted, or as there is memory for. The rest of the stack is not followed; when
+ * so many of these frames have returned that it would count, the slot sees to it that the walk goes on from the last
+ * one. */
 TA_COLD static void end_at_window(struct ta__thread *self, uint32_t new_count, uint32_t new_extra_count)
 {
     struct ta__state *last = &self->new_states[new_count - 1];
     self->new_slots[new_extra_count] = (struct ta__slot){&never_equal, ~never_equal};
-    last->flags = TA__STATE_EXTRA;
+    last->flags = self->window < TA__WINDOW ? TA__STATE_EXTRA | TA__STATE_CUT_SHORT : TA__STATE_EXTRA;
     last->slot_end = new_extra_count + 1;
 }
 
@@ -267,7 +315,7 @@ TA_COLD TA_READS_STACKS static void keep_inner_states(struct ta__thread *self, s
     for (uint32_t index = walk->depth - 1;; index--) {
         const struct ta__state *state = &self->states[index];
         uint32_t slots_begin = index > 0 ? self->states[index - 1].slot_end : 0;
-        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk->new_count >= TA__WINDOW) {
+        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk->new_count >= self->window) {
             walk->ip = state->ip;
             walk->sp = state->sp;
             walk->fp = fp;
@@ -507,7 +555,7 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             keep_inner_states(self, &walk, changed);
             ip = walk.ip, sp = walk.sp, fp = walk.fp, depth = walk.depth, new_count = walk.new_count;
         }
-        if (TA_UNLIKELY(new_count >= TA__WINDOW)) {
+        if (TA_UNLIKELY(new_count >= self->window) && !memo_grow(self, new_count, new_extra_count)) {
             end_at_window(self, new_count, new_extra_count);
             depth = 0;
             break;
@@ -575,7 +623,7 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
         const struct ta__state *top = &self->states[depth - 1];
         return TA_LIKELY(top->leaf != 0 && top->leaf_domain == domain) ? top->leaf : leaf_of_memo(self, domain);
     }
-    if (TA_UNLIKELY(depth + new_count > TA__STATES_MAX))
+    if (TA_UNLIKELY(depth + new_count > 2 * self->window) && !memo_grow(self, new_count, new_extra_count))
         return walk_anew(self, domain);
     push_new_states(self, depth, new_count);
     return leaf_of_memo(self, domain);

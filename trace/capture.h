@@ -57,8 +57,10 @@ enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024 };
 
 #define TA__IP_INTERRUPTED (UINT64_C(1) << 63)
 
-/* Deeper frames are remembered, but no stack is followed or verified further than the spec counts. */
-enum { TA__WINDOW = 65536, TA__STATES_MAX = 2 * TA__WINDOW, TA__SLOTS_MAX = 3 * TA__STATES_MAX };
+/* Deeper frames are remembered, but no stack is followed or verified further than the spec counts. The memo has room
+ * for two windows; it begins small, for address space is limited here and there and threads are many, and grows with
+ * the stacks. */
+enum { TA__WINDOW = 65536, TA__FIRST_WINDOW = 256, TA__SLOTS_PER_STATE = 3 };
 
 /* Test face: the states of the memo after a capture, innermost last. */
 TA_INLINE uint32_t ta__capture_depth(const struct ta__thread *self)

@@ -111,16 +111,16 @@ static int leaf_index_grow(void)
 }
 
 /* How many entries the tables are for: as many as are asked for and, where address space is limited, no more than fit
- * into a quarter of what is left of it, with the counters of a few threads. The rest is the program's. */
+ * into a quarter of what is left of it, with the counters of some threads. The rest is the program's. */
 struct extent {
     uint32_t contexts, leaves;
 };
 
 static struct extent extent_within(uint32_t max_contexts, size_t room)
 {
-    enum { THREADS_FORESEEN = 4 };
-    const size_t leaf_bytes = sizeof *tables.leaves + sizeof *tables.next_leaf +
-                              THREADS_FORESEEN * sizeof(struct ta__source_counts);
+    enum { THREADS_FORESEEN = 16 };
+    const size_t leaf_bytes =
+        sizeof *tables.leaves + sizeof *tables.next_leaf + THREADS_FORESEEN * sizeof(struct ta__source_counts);
     struct extent extent = {max_contexts, max_contexts < LEAVES_MAX_DEFAULT ? max_contexts : LEAVES_MAX_DEFAULT};
     while (extent.contexts >= 2048 &&
            extent.contexts * sizeof(struct ta__source_context) + extent.leaves * leaf_bytes > room / 4) {

@@ -44,6 +44,7 @@ struct ta__thread {
     uint64_t limit_power;            /* multiplier of the rolling hash to the power of limit */
     uintptr_t stack_low, stack_high; /* the stack that the memo describes: all reads lie inside */
     uint32_t one_domain;             /* of one_leaf */
+    uint32_t window;                 /* frames that a walk may find: the memo has room for twice as many */
     int64_t sample_left;             /* sampled mode: bytes until the next sample */
     struct ta__near_rule *near_rules;
     struct ta__near_leaf *near_leaves;
@@ -61,7 +62,6 @@ struct ta__thread {
     int32_t number; /* of threads, in the order of their first allocation: what a snapshot calls a thread */
     int32_t tid;
     uint32_t counts_capacity; /* leaves that counts has room for */
-    uint32_t state_capacity;
     uint8_t is_main;
     uint8_t is_ready; /* alloc finished its part of the set-up */
     uint8_t no_trace; /* allocations of this thread stay untraced while set: our own helpers */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +149,14 @@ static void *one_thread(void *result)
     return block == NULL ? "no block" : NULL;
 }
 
+/* Deeper than a memo is at first. */
+NOINLINE static void *far_down(int depth)
+{
+    void *block = depth == 0 ? ta_malloc(40) : far_down(depth - 1);
+    KEEP(block);
+    return block;
+}
+
 /* The n-th mapping of ours fails, and all later ones if sticky: what then works must work. */
 static int without_memory(int argument)
 {
@@ -171,6 +180,15 @@ static int without_memory(int argument)
         return 3;
     if (started == 0 && bytes == 0 && health().lost == 0)
         return 4; /* untraced, and nobody says so */
+    for (int i = 0; i < 3; i++) {
+        void *frames[30];
+        void *block = far_down(3000);
+        size_t total;
+        size_t count = ta_get_object_traceback(block, frames, 30, &total);
+        if (block == NULL || (count != 0 && frames[0] != NULL && (count != 30 || total < 250)))
+            return 11; /* a stack may be cut, but deep down */
+        ta_free(block);
+    }
     (void)ta_track(5, 16, 100);
     pthread_t thread;
     void *complaint;
@@ -208,6 +226,61 @@ static void test_each_mapping_that_fails_leaves_the_program_running_and_the_numb
             snprintf(what, sizeof what, "mapping %d, sticky %d", nth, sticky);
             TEST_ASSERT_EQUAL_INT_MESSAGE(0, in_child(without_memory, nth * 2 + sticky), what);
         }
+}
+
+/* ---- little address space ----------------------------------------------------------------------------------------- */
+
+enum { THREADS_WANTED = 24 };
+
+static pthread_barrier_t all_there;
+
+static void *thread_among_many(void *unused)
+{
+    void *block = at_depth(9, 6, 1000);
+    size_t count = ta_get_object_traceback(block, NULL, 0, NULL);
+    pthread_barrier_wait(&all_there);
+    ta_free(block);
+    return count == 0 ? "a block of a thread is untraced" : unused;
+}
+
+/* 64 MiB are left, of which the threads' stacks want 24: tracing may not have taken what they need. */
+static int with_little_address_space(int unused)
+{
+    (void)unused;
+    pthread_attr_t attributes;
+    pthread_t threads[THREADS_WANTED];
+    struct rlimit limit;
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages;
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1 || fclose(file) != 0 || getrlimit(RLIMIT_AS, &limit) != 0)
+        return 1;
+    limit.rlim_cur = pages * 4096 + ((rlim_t)64 << 20);
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return 2;
+    if (ta_start(50) != 0)
+        return 3;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, (size_t)1 << 20);
+    pthread_barrier_init(&all_there, NULL, THREADS_WANTED);
+    alarm(60);
+    for (int i = 0; i < THREADS_WANTED; i++)
+        if (pthread_create(&threads[i], &attributes, thread_among_many, NULL) != 0)
+            return 100 + i;
+    int result = 0;
+    for (int i = 0; i < THREADS_WANTED; i++) {
+        void *complaint;
+        if (pthread_join(threads[i], &complaint) != 0 || complaint != NULL)
+            result = 4;
+    }
+    return result != 0 || health().lost == 0 ? result : 5;
+}
+
+static void test_little_address_space_is_shared_with_the_program(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    TEST_IGNORE_MESSAGE("the sanitizers want address space without end");
+#endif
+    TEST_ASSERT_EQUAL_INT(0, in_child(with_little_address_space, 0));
 }
 
 /* ---- stacks of any depth ------------------------------------------------------------------------------------------ */
@@ -517,6 +590,7 @@ int main(int count, char **words)
     UNITY_BEGIN();
     RUN_TEST(test_contexts_beyond_the_cap_fall_to_overflow_and_are_counted_right);
     RUN_TEST(test_each_mapping_that_fails_leaves_the_program_running_and_the_numbers_true);
+    RUN_TEST(test_little_address_space_is_shared_with_the_program);
     RUN_TEST(test_a_block_of_a_constructor_is_a_good_one);
     RUN_TEST(test_a_stack_of_a_million_frames_is_counted_to_65535);
     RUN_TEST(test_a_deep_recursion_that_allocates_all_the_way_has_whole_traces);
