@@ -1,5 +1,8 @@
 /* cfi.c: see cfi.h. The reader of .eh_frame_hdr, CIEs and FDEs, and the interpreter of their CFA programs.
  *
+ * A function's rows are a program that is run from its beginning. Functions that allocate at hundreds of places are
+ * asked about in their order, as they run; so the last passage is kept, and the next question goes on from there.
+ *
  * Only three registers of the caller are followed: frame pointer, stack pointer and return address. Of a damaged table
  * it may answer a wrong row (nobody could tell), but it reads nothing outside the spans. */
 #include "trace/cfi.h"
@@ -7,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomics.h"
 #include "base/attributes.h"
 #include "base/bytes.h"
 #include "trace/cfi_arch.h"
@@ -520,8 +524,10 @@ static int advance(struct machine *machine, uint64_t delta)
 {
     uint64_t distance;
     if (__builtin_mul_overflow(delta, machine->cie->code_factor, &distance) ||
-        __builtin_add_overflow(machine->location, distance, &machine->location))
+        __builtin_add_overflow(machine->location, distance, &machine->location)) {
+        machine->location = UINTPTR_MAX; /* damaged: nothing lies behind this row */
         return 1;
+    }
     return machine->location > machine->target;
 }
 
@@ -634,8 +640,8 @@ static enum step step_extended(struct machine *machine, struct ta__cursor *progr
     }
 }
 
-/* Runs a program until it ends or its next row lies beyond the target; 0 when it is damaged. */
-static int run(struct machine *machine, struct ta__cursor program)
+/* Runs a program until it ends or its next row lies beyond the target; 0 when it is damaged. `rest` is what is left. */
+static int run(struct machine *machine, struct ta__cursor program, struct ta__cursor *rest)
 {
     while (program.at < program.end) {
         uint8_t opcode = *program.at++;
@@ -658,9 +664,49 @@ static int run(struct machine *machine, struct ta__cursor program)
         if (TA_UNLIKELY(program.failed || step == STEP_DAMAGED))
             return 0;
         if (step == STEP_ROW_ENDS)
-            return 1;
+            break;
     }
+    *rest = program;
     return 1;
+}
+
+/* The program of one function, on its way through the rows. */
+struct passage {
+    struct fde fde;
+    struct ta__cfi_row initial;
+    struct machine machine;
+    struct ta__cursor program; /* what is left of it */
+};
+
+/* Up to the row at the beginning of the function. */
+static int passage_begin(struct passage *passage)
+{
+    struct machine *machine = &passage->machine; /* never initialised as a whole: the remembered states are large */
+    struct ta__cursor rest;
+    memset(&machine->row, 0, sizeof machine->row);
+    machine->row.is_signal_frame = passage->fde.cie.is_signal_frame;
+    machine->initial = NULL;
+    machine->cie = &passage->fde.cie;
+    machine->remembered_count = 0;
+    machine->location = 0;
+    machine->target = UINTPTR_MAX; /* a CIE's program describes no rows of its own */
+    if (!run(machine, passage->fde.cie.program, &rest))
+        return 0;
+    passage->initial = machine->row;
+    machine->initial = &passage->initial;
+    machine->location = machine->target = passage->fde.begin;
+    passage->program = passage->fde.program;
+    return 1;
+}
+
+/* On to the row at pc, which must not lie before the last one. */
+static int passage_reach(struct passage *passage, uintptr_t pc)
+{
+    struct machine *machine = &passage->machine;
+    machine->target = pc;
+    if (machine->location <= pc && !run(machine, passage->program, &passage->program))
+        return 0;
+    return machine->row.has_cfa;
 }
 
 /* ---- the face ---- */
@@ -680,35 +726,67 @@ const uint8_t *ta__cfi_frames(const struct ta__cfi_tables *tables)
 
 int ta__cfi_row_at(const struct ta__cfi_tables *tables, uintptr_t pc, struct ta__cfi_row *row)
 {
-    struct fde fde;
-    if (!find_fde(tables, pc, &fde))
+    struct passage passage;
+    if (!find_fde(tables, pc, &passage.fde) || !passage_begin(&passage) || !passage_reach(&passage, pc))
         return 0;
-    struct machine machine; /* not initialised as a whole: the remembered states are large and rarely used */
-    memset(&machine.row, 0, sizeof machine.row);
-    machine.row.is_signal_frame = fde.cie.is_signal_frame;
-    machine.initial = NULL;
-    machine.cie = &fde.cie;
-    machine.remembered_count = 0;
-    machine.location = 0;
-    machine.target = UINTPTR_MAX; /* a CIE's program describes no rows of its own */
-    if (!run(&machine, fde.cie.program))
-        return 0;
+    *row = passage.machine.row;
+    return 1;
+}
 
-    struct ta__cfi_row initial = machine.row;
-    machine.initial = &initial;
-    machine.location = fde.begin;
-    machine.target = pc;
-    if (!run(&machine, fde.program))
-        return 0;
-    *row = machine.row;
-    return row->has_cfa;
+static uintptr_t pc_of(uintptr_t address, enum ta__cfi_address kind)
+{
+    return kind == TA__CFI_RETURN_ADDRESS ? address - 1 : address;
 }
 
 uint64_t ta__cfi_rule(const struct ta__cfi_tables *tables, uintptr_t address, enum ta__cfi_address kind)
 {
     struct ta__cfi_row row;
-    uintptr_t pc = kind == TA__CFI_RETURN_ADDRESS ? address - 1 : address;
-    if (!ta__cfi_row_at(tables, pc, &row))
+    return ta__cfi_row_at(tables, pc_of(address, kind), &row) ? ta__cfi_pack(&row) : TA__RULE_UNKNOWN;
+}
+
+/* ---- questions in ascending order ---- */
+
+/* The last passage. Whoever finds it busy does without. */
+static struct {
+    uint32_t is_busy;
+    uint64_t generation; /* 0: there is none */
+    struct passage passage;
+} last;
+
+static int is_on_the_way(const struct fde *fde, uintptr_t pc, uint64_t generation)
+{
+    return last.generation == generation && last.passage.fde.program.at == fde->program.at &&
+           last.passage.fde.begin == fde->begin && last.passage.machine.target <= pc;
+}
+
+static uint64_t rule_on_the_way(const struct ta__cfi_tables *tables, uintptr_t pc, uint64_t generation)
+{
+    struct fde fde;
+    if (!find_fde(tables, pc, &fde))
         return TA__RULE_UNKNOWN;
-    return ta__cfi_pack(&row);
+    if (!is_on_the_way(&fde, pc, generation)) {
+        last.passage.fde = fde;
+        last.generation = passage_begin(&last.passage) ? generation : 0;
+    }
+    if (last.generation == 0 || !passage_reach(&last.passage, pc)) {
+        last.generation = 0;
+        return TA__RULE_UNKNOWN;
+    }
+    return ta__cfi_pack(&last.passage.machine.row);
+}
+
+uint64_t ta__cfi_rule_in_order(const struct ta__cfi_tables *tables, uintptr_t address, enum ta__cfi_address kind,
+                               uint64_t generation)
+{
+    if (ta__exchange_acq_rel(&last.is_busy, 1) != 0)
+        return ta__cfi_rule(tables, address, kind);
+    uint64_t rule = rule_on_the_way(tables, pc_of(address, kind), generation);
+    ta__store_release(&last.is_busy, 0);
+    return rule;
+}
+
+void ta__cfi_after_fork(void)
+{
+    last.generation = 0; /* whoever was at it may be gone */
+    ta__store_release(&last.is_busy, 0);
 }

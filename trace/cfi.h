@@ -1,7 +1,7 @@
 /* cfi.h: from an object's .eh_frame tables and an address in it to the unwind rule that holds there.
  *
- * Called by rules.c when its cache misses; a test calls it on files that are mapped but never run. A pure function of
- * the tables: no allocation, no lock, no libc call, safe in signal handlers. The tables are distrusted: every read
+ * Called by rules.c when its cache misses; a test calls it on files that are mapped but never run. Answers are pure
+ * functions of the tables: no allocation, no lock, no libc call, safe in signal handlers. The tables are distrusted: every read
  * stays inside the spans that the caller vouches for, every loop is bounded, and what is damaged or cannot be said
  * by rule.h is UNKNOWN. */
 #ifndef TA_TRACE_CFI_H
@@ -66,7 +66,14 @@ const uint8_t *ta__cfi_frames(const struct ta__cfi_tables *tables);
 /* The rule at `address`, without salt and loader bit; UNKNOWN where none can be had. */
 uint64_t ta__cfi_rule(const struct ta__cfi_tables *tables, uintptr_t address, enum ta__cfi_address kind);
 
-/* Its two halves: the row at a pc (0 = none), and the row as a rule of this architecture (cfi_<arch>.c). */
+/* The same, quicker when the questions about a function come in ascending order. `generation` (not 0) changes when other
+ * tables may lie where these do. Like the other it waits for nobody. */
+uint64_t ta__cfi_rule_in_order(const struct ta__cfi_tables *tables, uintptr_t address, enum ta__cfi_address kind,
+                               uint64_t generation);
+/* In the child of a fork. */
+void ta__cfi_after_fork(void);
+
+/* The two halves of a rule: the row at a pc (0 = none), and the row as a rule of this architecture (cfi_<arch>.c). */
 int ta__cfi_row_at(const struct ta__cfi_tables *tables, uintptr_t pc, struct ta__cfi_row *row);
 uint64_t ta__cfi_pack(const struct ta__cfi_row *row);
 

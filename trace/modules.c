@@ -413,6 +413,7 @@ void ta__modules_begin(void)
 void ta__modules_after_fork(void)
 {
     ta__objects_after_fork();
+    ta__cfi_after_fork();
     unlock(); /* what a vanished writer left unfinished was not published */
 }
 

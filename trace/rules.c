@@ -21,14 +21,15 @@
 _Alignas(TA_CACHE_LINE) struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS];
 struct ta__rule_tag ta__rules_tag = {.word = TAG_LIVE};
 
-static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, int *may_store)
+static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, uint64_t tag, int *may_store)
 {
     struct ta__module scratch;
     const struct ta__module *module = ta__module_describe(kind == TA__CFI_RETURN_ADDRESS ? ip - 1 : ip, &scratch);
     *may_store = module != NULL && module->id.v != 0;
     if (module == NULL)
         return TA__RULE_UNKNOWN;
-    uint64_t rule = module->tables.header != NULL ? ta__cfi_rule(&module->tables, ip, kind) : TA__RULE_UNKNOWN;
+    uint64_t rule =
+        module->tables.header != NULL ? ta__cfi_rule_in_order(&module->tables, ip, kind, tag) : TA__RULE_UNKNOWN;
     if (module->is_loader)
         rule |= TA__RULE_IN_LOADER;
     return ta__rule_with_salt(rule, module->salt);
@@ -53,7 +54,7 @@ uint64_t ta__rule_missed(uintptr_t return_address)
      * across a change is stored under the old tag, where nobody finds it. */
     uint64_t tag = ta__load_acquire(&ta__rules_tag.word);
     int may_store;
-    uint64_t rule = compute(return_address, TA__CFI_RETURN_ADDRESS, &may_store);
+    uint64_t rule = compute(return_address, TA__CFI_RETURN_ADDRESS, tag, &may_store);
     if (!may_store || return_address >> TAG_HIGH_SHIFT != 0)
         return rule;
 
@@ -67,7 +68,7 @@ uint64_t ta__rule_missed(uintptr_t return_address)
 uint64_t ta__rule_interrupted(uintptr_t ip)
 {
     int may_store;
-    return compute(ip, TA__CFI_INTERRUPTED, &may_store);
+    return compute(ip, TA__CFI_INTERRUPTED, ta__load_acquire(&ta__rules_tag.word), &may_store);
 }
 
 static uint64_t tag_after(uint64_t tag)
