@@ -275,6 +275,11 @@ static void compare_with_libunwind(const struct ta__thread *self)
     }
 }
 
+void ta__check_failed(const struct ta__thread *self, const char *other)
+{
+    report(self, other, 0, NULL);
+}
+
 void ta__check_capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp)
 {
     if (self->depth == 0)

@@ -17,8 +17,7 @@ struct ta__state;
 struct ta__slot;
 struct ta__scope;
 struct ta__domain_parts;
-struct ta__near_rule;
-struct ta__near_leaf;
+struct ta__near;
 
 struct ta__thread {
     /* -- line 0: touched by every operation -- */
@@ -45,9 +44,7 @@ struct ta__thread {
     uintptr_t stack_low, stack_high; /* the stack that the memo describes: all reads lie inside */
     uint32_t one_domain;             /* of one_leaf */
     int64_t sample_left;             /* sampled mode: bytes until the next sample */
-    struct ta__near_rule *near_rules;
-    struct ta__near_leaf *near_leaves;
-    uint64_t near_tag; /* the tag of the shared rules that they are copies of */
+    struct ta__near *near; /* the thread's own small tables in front of the shared ones, and stacks met often */
 
     /* -- cold -- */
     void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later */
