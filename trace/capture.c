@@ -24,14 +24,13 @@
 #include "trace/check.h"
 #include "trace/contexts.h"
 #include "trace/modules.h"
+#include "trace/paths.h"
 #include "trace/rules.h"
 #include "trace/stacks.h"
 #include "tracealloc.h"
 
 #define HASH_STEP  TA__GOLDEN /* odd: its powers are units, so that windows of the hash subtract cleanly */
 #define HASH_START UINT64_C(0x243F6A8885A308D3)
-
-#define NEAR_BYTES (TA__NEAR_RULES * sizeof(struct ta__near_rule) + TA__NEAR_LEAVES * sizeof(struct ta__near_leaf))
 
 /* ---- thread set-up (cold) ---------------------------------------------------------------------------------------- */
 
@@ -88,21 +87,22 @@ TA_COLD static int memo_grow(struct ta__thread *self, uint32_t new_count, uint32
 
 int ta__capture_thread_init(struct ta__thread *self)
 {
-    if (self->near_rules == NULL) {
-        char *memory = ta__memory_map(NEAR_BYTES);
-        if (memory == NULL)
+    if (self->near == NULL) {
+        struct ta__near *near = ta__memory_map(sizeof *near);
+        if (near == NULL)
             return 0;
-        self->near_leaves = (struct ta__near_leaf *)(memory + TA__NEAR_RULES * sizeof *self->near_rules);
-        self->near_rules = (struct ta__near_rule *)memory;
+        near->era = 1;
+        self->near = near;
     }
     if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
         return 0;
     if (self->counts == NULL) {
         uint32_t capacity = ta__leaf_capacity();
-        self->counts = ta__memory_map(capacity * sizeof *self->counts);
-        if (self->counts == NULL)
+        struct ta__source_counts *counts = ta__memory_map(capacity * sizeof *counts);
+        if (counts == NULL)
             return 0;
         self->counts_capacity = capacity;
+        ta__store_release(&self->counts, counts); /* a snapshot may look */
     }
     ta__capture_forget(self);
     return 1;
@@ -113,8 +113,8 @@ size_t ta__capture_resident(const struct ta__thread *thread)
     size_t bytes = 0;
     if (thread->states != NULL)
         bytes += ta__memory_resident(thread->states, memo_layout(thread->window).bytes);
-    if (thread->near_rules != NULL)
-        bytes += ta__memory_resident(thread->near_rules, NEAR_BYTES);
+    if (thread->near != NULL)
+        bytes += ta__memory_resident(thread->near, sizeof *thread->near);
     if (thread->counts != NULL)
         bytes += ta__memory_resident(thread->counts, ta__leaf_count() * sizeof *thread->counts);
     return bytes;
@@ -441,7 +441,7 @@ TA_INLINE uint32_t leaf_of_memo(struct ta__thread *self, uint32_t domain)
     struct ta__state *top = &self->states[self->depth - 1];
     uint32_t kind = total_frames(self->depth) | (uint32_t)(self->states[0].flags & TA__STATE_CUT_SHORT) << 16;
     uint64_t hash = ta__leaf_hash(window_hash(self, self->depth), kind, domain);
-    struct ta__near_leaf *near = &self->near_leaves[hash >> 7 & (TA__NEAR_LEAVES - 1)];
+    struct ta__near_leaf *near = &self->near->leaves[hash >> 7 & (TA__NEAR_LEAVES - 1)];
     uint32_t leaf = TA_LIKELY(near->hash == hash) ? (uint32_t)near->leaf : leaf_from_afar(self, near, hash, domain);
     top->leaf = leaf;
     top->leaf_domain = domain;
@@ -488,8 +488,9 @@ TA_COLD static uint32_t capture_unknown_stack(struct ta__thread *self, uintptr_t
 
 TA_COLD static void forget_near_rules(struct ta__thread *self, uint64_t tag)
 {
-    memset(self->near_rules, 0, TA__NEAR_RULES * sizeof *self->near_rules);
-    self->near_tag = tag;
+    memset(self->near->rules, 0, sizeof self->near->rules);
+    ta__paths_forget(self->near);
+    self->near->tag = tag;
 }
 
 TA_INLINE struct ta__near_rule *near_rule(struct ta__near_rule *rules, uint64_t ip)
@@ -539,9 +540,9 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
     uint32_t depth = self->depth;
     uint32_t new_count = 0;
     uint32_t new_extra_count = 0;
-    struct ta__near_rule *near_rules = self->near_rules;
+    struct ta__near_rule *near_rules = self->near->rules;
     uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
-    if (TA_UNLIKELY(self->near_tag != tag))
+    if (TA_UNLIKELY(self->near->tag != tag))
         forget_near_rules(self, tag);
     for (;;) {
         const struct ta__state *states = self->states;
@@ -636,7 +637,7 @@ TA_READS_STACKS uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uint
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);
 
-    /* The same call from the same stack as last time: nothing is written. */
+    /* The same call from the same stack as last time, or from one that was met often: nothing is written. */
     uint32_t depth = self->depth;
     if (TA_LIKELY(depth > 0)) {
         const struct ta__state *top = &self->states[depth - 1];
@@ -646,7 +647,14 @@ TA_READS_STACKS uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uint
             return top->leaf;
         }
     }
+    uint32_t kept = ta__path_find(self, ip, sp, fp, domain);
+    if (TA_LIKELY(kept != 0)) {
+        ta__check_kept(self, ip, sp, fp, kept);
+        return kept;
+    }
+    uintptr_t stack_high = self->stack_high;
     uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
+    ta__path_keep(self, ip, sp, fp, stack_high, domain);
     return leaf;
 }

@@ -36,7 +36,7 @@ enum { FRAMES_COMPARED = 4096, REPORTS_MAX = 4, FRAMES_SHOWN = 24 };
 
 static struct {
     uint64_t checked, differences;
-    uint64_t cut_no_module, cut_no_rule, cut_astray, libunwind_gave_up, no_leaf;
+    uint64_t cut_no_module, cut_no_rule, cut_astray, libunwind_gave_up, no_leaf, kept;
     uint64_t generation; /* of modules, when libunwind's cache was last emptied */
     int log;             /* descriptor + 1 */
 } check;
@@ -187,6 +187,8 @@ __attribute__((destructor)) static void summary(void)
     ta__message_number(&line, check.libunwind_gave_up);
     ta__message_text(&line, "; without a leaf ");
     ta__message_number(&line, check.no_leaf);
+    ta__message_text(&line, "; kept ");
+    ta__message_number(&line, check.kept);
     ta__message_send_to(&line, log_descriptor());
     if (check.differences != 0)
         _exit(86);
@@ -328,6 +330,28 @@ static void compare_with_leaf(const struct ta__thread *self)
     }
     if (context != 0 || stored->total_nframe != total || ((stored->flags & TA__LEAF_CUT_SHORT) != 0) != is_cut)
         report(self, "the leaf's end", kept, NULL);
+}
+
+void ta__check_kept(const struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t leaf)
+{
+    int saved_errno = errno;
+    __atomic_fetch_add(&check.kept, 1, __ATOMIC_RELAXED);
+    const struct ta__source_leaf *stored = &ta__leaves()[leaf];
+    struct frame frame = {ip, sp, fp};
+    enum end end = WALK_ON;
+    uint32_t context = stored->context;
+    for (uint32_t i = 0; i < self->limit && end == WALK_ON; i++, context = ta__contexts()[context].parent) {
+        uint64_t address = frame.ip >> 63 != 0 ? (frame.ip & ~TA__IP_INTERRUPTED) + 1 : frame.ip;
+        const struct ta__source_context *node = &ta__contexts()[context];
+        if (context == 0 || node->address != address || !is_module_of(address, node->module)) {
+            report(self, "a fresh walk, by a stack that was kept,", i, &frame);
+            break;
+        }
+        end = step(self, &frame);
+    }
+    if (context != 0 || (end != WALK_ON && ((stored->flags & TA__LEAF_CUT_SHORT) != 0) != (end > WALK_ENDS)))
+        report(self, "a fresh walk, at the end of a stack that was kept,", 0, &frame);
+    errno = saved_errno;
 }
 
 void ta__check_capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp)

@@ -6,12 +6,18 @@
 #include "trace/trace.h"
 
 #if TRACEALLOC_CHECKING
-/* Compares the memo with fresh walks; a difference is reported on descriptor 2 and counted (check.c). */
+/* Compares the memo with fresh walks; a difference is reported and counted (check.c). */
 void ta__check_capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp);
+/* The same for the leaf of a stack that was kept (paths.h); leaves the memo alone, which goes on being out of date. */
+void ta__check_kept(const struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t leaf);
 #else
 TA_INLINE void ta__check_capture(const struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp)
 {
     (void)self, (void)ip, (void)sp, (void)fp;
+}
+TA_INLINE void ta__check_kept(const struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t leaf)
+{
+    (void)self, (void)ip, (void)sp, (void)fp, (void)leaf;
 }
 #endif
 

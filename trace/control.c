@@ -18,6 +18,7 @@
 #include "trace/contexts.h"
 #include "trace/counters.h"
 #include "trace/modules.h"
+#include "trace/paths.h"
 #include "trace/rules.h"
 #include "trace/tracked.h"
 #include "tracealloc.h"
@@ -207,6 +208,7 @@ void ta__trace_adapt(struct ta__thread *self, uint32_t gate)
         /* Without memory the thread stays on the slow path, untraced and counted. */
         if (!ta__capture_thread_init(self))
             return;
+        ta__paths_forget(self->near);
     } else {
         self->epoch_bits = EPOCH_OF_NONE;
     }

@@ -17,8 +17,7 @@ struct ta__state;
 struct ta__slot;
 struct ta__scope;
 struct ta__domain_parts;
-struct ta__near_rule;
-struct ta__near_leaf;
+struct ta__near;
 
 struct ta__thread {
     /* -- line 0: touched by every operation -- */
@@ -46,9 +45,7 @@ struct ta__thread {
     uint32_t one_domain;             /* of one_leaf */
     uint32_t window;                 /* frames that a walk may find: the memo has room for twice as many */
     int64_t sample_left;             /* sampled mode: bytes until the next sample */
-    struct ta__near_rule *near_rules;
-    struct ta__near_leaf *near_leaves;
-    uint64_t near_tag; /* the tag of the shared rules that they are copies of */
+    struct ta__near *near; /* the thread's own small tables in front of the shared ones, and stacks met often */
 
     /* -- cold -- */
     void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later */

@@ -26,9 +26,18 @@ if [ ! -e "$root/etc/os-release" ]; then
         { tail -n 20 "$root.log" >&2; exit 1; }
 fi
 
-cleanup() { umount "$root/proc" 2>/dev/null || umount -l "$root/proc" 2>/dev/null || :; }
+cleanup() {
+    for mounted in "$root/dev/pts" "$root/proc"; do
+        umount "$mounted" 2>/dev/null || umount -l "$mounted" 2>/dev/null || :
+    done
+}
 trap cleanup EXIT
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
+# Terminals, as any running Debian has them.
+mkdir -p "$root/dev/pts"
+mountpoint -q "$root/dev/pts" || mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+rm -f "$root/dev/ptmx"
+ln -s pts/ptmx "$root/dev/ptmx"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # A proxy or a certificate of the network this machine lives in is part of its apt configuration: it goes along.
 for name in /etc/hosts /etc/apt/apt.conf; do

@@ -1,4 +1,5 @@
-/* plugin.c: compiled twice with frames of different size (FRAME), for two objects that take turns at one address. */
+/* plugin.c: compiled with frames of different size (FRAME), for objects that take turns at one address; and twice with
+ * the same, so that all their addresses are equal and only the object is another (NAME). */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -14,6 +15,9 @@ __attribute__((noinline, noclone)) void plugin_allocate(void (*pair)(size_t), in
     pair(16);
     room[0] = room[depth];
 }
+
+extern const char plugin_name[];
+const char plugin_name[] = NAME;
 
 /* Under dlopen and dlclose: ld.so is on the stack. */
 static void *block;

@@ -112,6 +112,65 @@ static void trees(void)
         tree((int)some(14));
 }
 
+/* ---- equal sp and ip, another fp ---------------------------------------------------------------------------------- */
+
+/* What one frame takes more the next takes less, so that the innermost has one sp and one return address, whatever lies
+ * between; nothing is written there, and the words of an earlier stack are still in their places. */
+NOINLINE static void innermost(unsigned room)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    pair(8);
+    KEEP(unused);
+}
+
+NOINLINE static void to_the_left(unsigned room)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    innermost(4096 - room);
+    KEEP(unused);
+}
+
+NOINLINE static void to_the_right(unsigned room)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    innermost(4096 - room);
+    KEEP(unused + 1);
+    pair(16);
+}
+
+/* Its own frame pointer is kept by callers that need theirs, through callees that do not. */
+NOINLINE static void between(unsigned room, int side)
+{
+    if (side)
+        to_the_left(room);
+    else
+        to_the_right(room);
+    pair(24);
+}
+
+NOINLINE static void anywhere(unsigned first)
+{
+    char *unused = alloca(first);
+    KEEP(unused);
+    between(2048 - first, some(2) != 0);
+    KEEP(unused);
+}
+
+static void same_places(void)
+{
+    for (int i = 0; i < 3000; i++) {
+        unsigned room = 16 * some(120);
+        if (some(2))
+            to_the_left(room);
+        else
+            to_the_right(room);
+        anywhere(16 * some(60));
+    }
+}
+
 /* ---- longjmp ----------------------------------------------------------------------------------------------------- */
 
 static jmp_buf place;
@@ -291,9 +350,12 @@ static void rude_alternate_signals(void)
 
 static void plugins(void)
 {
-    const char *paths[2] = {getenv("STACKS_PLUGIN_A"), getenv("STACKS_PLUGIN_B")};
+    char *paths[8];
+    int count = 0;
+    for (char *path = strtok(getenv("STACKS_PLUGINS"), " "); path != NULL && count < 8; path = strtok(NULL, " "))
+        paths[count++] = path;
     for (int i = 0; i < 100; i++) {
-        void *object = dlopen(paths[i % 2], RTLD_NOW);
+        void *object = dlopen(paths[some((unsigned)count)], RTLD_NOW);
         if (object == NULL) {
             fprintf(stderr, "%s\n", dlerror());
             exit(1);
@@ -378,6 +440,7 @@ static const struct {
     void (*run)(void);
 } subjects[] = {
     {"trees", trees},
+    {"same_places", same_places},
     {"longjmps", longjmps},
     {"coroutines", coroutines},
     {"raised_signals", raised_signals},

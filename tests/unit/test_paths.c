@@ -1,0 +1,223 @@
+/* test_paths.c: stacks that are met again and again are answered from what was kept of them (trace/paths.h) — and never
+ * when a word of them has changed. The same call sites with the same registers are reached by ways that differ only
+ * further out, in every order. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <unity.h>
+
+#include "alloc/alloc.h"
+#include "trace/paths.h"
+#include "tracealloc.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
+
+enum { SITES = 4, WAYS = 5, FRAMES = 64 };
+
+struct request {
+    int site, way;
+    void *block;
+    void *inner_return, *outer_return; /* where two of its frames return to */
+};
+
+NOINLINE static void site(struct request *request)
+{
+    switch (request->site) {
+    case 0:
+        request->block = ta_malloc(10);
+        break;
+    case 1:
+        request->block = ta_malloc(200);
+        break;
+    case 2:
+        request->block = ta_calloc(3, 7);
+        break;
+    default:
+        request->block = ta_malloc(33);
+        break;
+    }
+    request->inner_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+NOINLINE static void middle(struct request *request)
+{
+    site(request);
+    request->outer_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+/* The same frame, whichever call is taken: only a return address tells. */
+#define WAY(number, text)                                                                                              \
+    case number:                                                                                                       \
+        middle(request);                                                                                               \
+        __asm__ volatile("nop # " text ::: "memory");                                                                  \
+        break
+
+NOINLINE static void outer(struct request *request)
+{
+    switch (request->way) {
+        WAY(0, "way 0");
+        WAY(1, "way 1");
+        WAY(2, "way 2");
+        WAY(3, "way 3");
+        WAY(4, "way 4");
+    }
+    KEEP(request);
+}
+
+static int is_true(const struct request *request)
+{
+    void *frames[FRAMES];
+    size_t count = ta_get_object_traceback(request->block, frames, FRAMES, NULL);
+    size_t at = 0;
+    while (at < count && frames[at] != request->inner_return)
+        at++;
+    return at + 1 < count && frames[at + 1] == request->outer_return;
+}
+
+void setUp(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+}
+
+void tearDown(void)
+{
+    ta_stop();
+}
+
+static const char *run_in_every_order(unsigned rounds)
+{
+    unsigned random = 7;
+    for (unsigned round = 0; round < rounds; round++) {
+        /* First in turn, so that all are kept; then at random. */
+        random = random * 1103515245u + 12345u;
+        unsigned chosen = round < rounds / 2 ? round : random >> 16;
+        struct request request = {.site = (int)(chosen % SITES), .way = (int)(chosen / SITES % WAYS)};
+        outer(&request);
+        int right = is_true(&request);
+        ta_free(request.block);
+        if (!right)
+            return "a stack of another way";
+    }
+    return NULL;
+}
+
+static void test_the_ways_differ_in_nothing_but_a_return_address(void)
+{
+    void *returns[WAYS];
+    for (int way = 0; way < WAYS; way++) {
+        struct request request = {.way = way};
+        outer(&request);
+        ta_free(request.block);
+        returns[way] = request.outer_return;
+        for (int other = 0; other < way; other++)
+            TEST_ASSERT_TRUE(returns[other] != returns[way]);
+    }
+}
+
+static void test_a_kept_stack_with_a_changed_word_further_out_is_walked_again(void)
+{
+    const char *complaint = run_in_every_order(20000);
+    TEST_ASSERT_NULL_MESSAGE(complaint, complaint);
+}
+
+static void *in_thread(void *unused)
+{
+    (void)unused;
+    return (void *)(uintptr_t)run_in_every_order(20000);
+}
+
+static void test_threads_keep_stacks_of_their_own(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, in_thread, NULL));
+    for (int i = 0; i < 4; i++) {
+        void *complaint;
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], &complaint));
+        TEST_ASSERT_NULL_MESSAGE(complaint, complaint);
+    }
+}
+
+/* How many entries count at present. */
+static int kept_now(void)
+{
+    const struct ta__near *near = ta__self->near;
+    int kept = 0;
+    for (int i = 0; i < TA__PATHS; i++)
+        kept += near->paths[i].era == near->era;
+    return kept;
+}
+
+static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)
+{
+    int before = kept_now();
+    for (int round = 0; round < 4; round++)
+        for (int number = 0; number < SITES; number++) {
+            struct request request = {.site = number};
+            outer(&request);
+            ta_free(request.block);
+        }
+    TEST_ASSERT_EQUAL_INT(before + SITES, kept_now());
+}
+
+static void test_another_limit_forgets_what_was_kept(void)
+{
+    struct request request = {.site = 1, .way = 2};
+    for (int i = 0; i < 8; i++) {
+        request.site = i % 2;
+        outer(&request);
+        ta_free(request.block);
+    }
+    TEST_ASSERT_GREATER_THAN_INT(0, kept_now());
+    ta_stop();
+    TEST_ASSERT_EQUAL_INT(0, ta_start(3));
+    for (int i = 0; i < 8; i++) {
+        request.site = i % 2;
+        outer(&request);
+        size_t total;
+        void *frames[FRAMES];
+        TEST_ASSERT_EQUAL_size_t(3, ta_get_object_traceback(request.block, frames, FRAMES, &total));
+        TEST_ASSERT_GREATER_THAN_size_t(3, total);
+        ta_free(request.block);
+    }
+}
+
+NOINLINE static size_t deep(int depth, struct request *request)
+{
+    if (depth == 0) {
+        outer(request);
+        return (size_t)is_true(request);
+    }
+    size_t right = deep(depth - 1, request);
+    KEEP(&right);
+    return right;
+}
+
+static void test_more_stacks_than_there_is_room_for_are_still_told_apart(void)
+{
+    for (int round = 0; round < 12; round++)
+        for (int depth = 0; depth < 400; depth++) {
+            struct request request = {.site = (depth + round) % SITES, .way = depth % WAYS};
+            TEST_ASSERT_EQUAL_size_t(1, deep(depth, &request));
+            ta_free(request.block);
+        }
+}
+
+int main(void)
+{
+    static char output[1 << 16];
+    setvbuf(stdout, output, _IOFBF, sizeof output);
+    ta__process_ready();
+    UNITY_BEGIN();
+    RUN_TEST(test_the_ways_differ_in_nothing_but_a_return_address);
+    RUN_TEST(test_a_kept_stack_with_a_changed_word_further_out_is_walked_again);
+    RUN_TEST(test_threads_keep_stacks_of_their_own);
+    RUN_TEST(test_stacks_met_in_turn_are_kept_after_the_second_time);
+    RUN_TEST(test_another_limit_forgets_what_was_kept);
+    RUN_TEST(test_more_stacks_than_there_is_room_for_are_still_told_apart);
+    return UNITY_END();
+}
