@@ -141,21 +141,30 @@ NOINLINE static void to_the_right(unsigned room)
     pair(16);
 }
 
-/* Its own frame pointer is kept by callers that need theirs, through callees that do not. */
-NOINLINE static void between(unsigned room, int side)
+/* The same, but next to the bottom is a frame that needs no frame pointer and saves the one of those further out, using
+ * the register for anything: what it holds there decides where they are. */
+__attribute__((noipa)) static unsigned busy(unsigned a)
 {
-    if (side)
-        to_the_left(room);
-    else
-        to_the_right(room);
-    pair(24);
+    unsigned b = a * 3 + 1, c = a ^ 5, d = a / 7, e = a + 11, f = a * a;
+    pair(8);
+    unsigned mixed = b * c + d * e + f;
+    pair(16);
+    return mixed ^ a ^ (b << 1) ^ (c << 2) ^ (d << 3) ^ (e << 4) ^ (f << 5);
 }
 
-NOINLINE static void anywhere(unsigned first)
+NOINLINE static void around_busy(unsigned room)
 {
-    char *unused = alloca(first);
+    char *unused = alloca(room);
     KEEP(unused);
-    between(2048 - first, some(2) != 0);
+    KEEP(busy(7));
+    KEEP(unused);
+}
+
+NOINLINE static void anywhere(unsigned room)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    around_busy(4096 - room);
     KEEP(unused);
 }
 
@@ -167,7 +176,7 @@ static void same_places(void)
             to_the_left(room);
         else
             to_the_right(room);
-        anywhere(16 * some(60));
+        anywhere(16 * some(120));
     }
 }
 
