@@ -6,6 +6,7 @@
 #include <alloca.h>
 #include <execinfo.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ struct walker {
     void *notes[NOTES]; /* return addresses, outermost first */
     int count;
     int foreign; /* frames of libc lie between */
+    int signals; /* handlers that run now */
+    int with_signals;
     long checked;
     const char *complaint;
 };
@@ -53,6 +56,19 @@ static unsigned some(struct walker *walker, unsigned below)
     return (walker->random >> 16) % below;
 }
 
+/* Where a signal interrupted a frame, that frame's address is given as if it had called: one more than backtrace() says.
+ * How many such frames there are between the stacks; -1: they differ in another way. */
+static int interrupted_between(void **frames, void **seen, size_t count)
+{
+    int found = 0;
+    for (size_t i = 1; i < count; i++)
+        if ((char *)frames[i] == (char *)seen[i] + 1)
+            found++;
+        else if (frames[i] != seen[i])
+            return -1;
+    return found;
+}
+
 NOINLINE static void check(struct walker *walker, const void *block, void **seen, int seen_count)
 {
     void *frames[FRAMES];
@@ -63,8 +79,10 @@ NOINLINE static void check(struct walker *walker, const void *block, void **seen
         walker->complaint = "not all frames are stored";
     /* backtrace() was called by the function that called malloc: all but the first must agree. glibc may say one more, a frame without a name behind the outermost. */
     size_t others = (size_t)seen_count;
-    if (!SANITIZED &&
-        ((others != count && others != count + 1) || memcmp(frames + 1, seen + 1, (count - 1) * sizeof frames[0]) != 0))
+    if (!SANITIZED && others != count && others != count + 1)
+        walker->complaint = "backtrace() sees a stack of another depth";
+    if (!SANITIZED && (others == count || others == count + 1) &&
+        interrupted_between(frames, seen, count) != walker->signals)
         walker->complaint = "backtrace() sees another stack";
     /* frames[0] is the call of malloc; then come the notes, most recent first. */
     size_t at = 1;
@@ -195,15 +213,43 @@ NOINLINE static void through_libc(struct walker *walker, int depth)
     LEAVE(walker);
 }
 
+static int depth_of_signal;
+
+static void on_signal(int number)
+{
+    struct walker *walker = me;
+    ENTER(walker);
+    (void)number;
+    walker->signals++;
+    ALLOCATE(walker, ta_malloc(70));
+    go(walker, depth_of_signal);
+    walker->signals--;
+    LEAVE(walker);
+}
+
+/* Through the handler, on this stack or on another. */
+NOINLINE static void through_signal(struct walker *walker, int depth)
+{
+    ENTER(walker);
+    if (me == walker && walker->signals == 0 && walker->with_signals) {
+        walker->foreign++;
+        depth_of_signal = depth / 2;
+        raise(some(walker, 2) ? SIGUSR1 : SIGUSR2);
+        walker->foreign--;
+    }
+    ALLOCATE(walker, ta_malloc(6));
+    LEAVE(walker);
+}
+
 NOINLINE static void go(struct walker *walker, int depth)
 {
-    static void (*const kinds[])(struct walker *, int) = {plain,  with_alloca, aligned,     aligned_alloca,
-                                                          framed, large,       through_libc};
+    static void (*const kinds[])(struct walker *, int) = {plain,  with_alloca, aligned,      aligned_alloca,
+                                                          framed, large,       through_libc, through_signal};
     ENTER(walker);
     if (depth > 0 && walker->complaint == NULL && walker->count < NOTES - 4) {
         for (unsigned i = 0, n = 1 + (some(walker, 3) == 0); i < n; i++) {
-            unsigned kind = some(walker, 8);
-            if (kind == 7)
+            unsigned kind = some(walker, 9);
+            if (kind == 8)
                 KEEP(busy(walker, depth - 1));
             else
                 kinds[kind](walker, depth - 1);
@@ -255,6 +301,24 @@ static void test_stacks_of_random_trees_in_threads_are_those_of_their_calls(void
     }
 }
 
+static void test_stacks_through_signal_frames_are_those_of_their_calls(void)
+{
+    static char alternate[256 << 10];
+    struct sigaction here = {.sa_handler = on_signal};
+    struct sigaction elsewhere = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    TEST_ASSERT_EQUAL_INT(0, sigaltstack(&(stack_t){.ss_sp = alternate, .ss_size = sizeof alternate}, NULL));
+    TEST_ASSERT_EQUAL_INT(0, sigaction(SIGUSR1, &here, NULL));
+    TEST_ASSERT_EQUAL_INT(0, sigaction(SIGUSR2, &elsewhere, NULL));
+    TEST_ASSERT_EQUAL_INT(0, ta_start(FRAMES));
+    for (unsigned seed = 50; seed < 54; seed++) {
+        struct walker walker = {.random = seed, .with_signals = 1};
+        walk(&walker);
+        TEST_ASSERT_NULL_MESSAGE(walker.complaint, walker.complaint);
+        TEST_ASSERT_GREATER_THAN_INT(300, (int)walker.checked);
+    }
+    TEST_ASSERT_EQUAL_INT(0, sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL));
+}
+
 int main(void)
 {
     static char output[1 << 16];
@@ -264,5 +328,6 @@ int main(void)
     UNITY_BEGIN();
     RUN_TEST(test_stacks_of_random_trees_are_those_of_their_calls);
     RUN_TEST(test_stacks_of_random_trees_in_threads_are_those_of_their_calls);
+    RUN_TEST(test_stacks_through_signal_frames_are_those_of_their_calls);
     return UNITY_END();
 }

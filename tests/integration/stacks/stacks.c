@@ -112,72 +112,71 @@ static void trees(void)
         tree((int)some(14));
 }
 
-/* ---- equal sp and ip, another fp ---------------------------------------------------------------------------------- */
+/* ---- equal sp and ip, another fp ----------------------------------------------------------------------------------
+ * Three frames take as much room together each time, but share it differently: the innermost has one sp and one return
+ * address, whatever lies between. Nothing is written into the room, so that the words of an earlier stack are still in
+ * their places. All that tells is fp. */
 
-/* What one frame takes more the next takes less, so that the innermost has one sp and one return address, whatever lies
- * between; nothing is written there, and the words of an earlier stack are still in their places. */
-NOINLINE static void innermost(unsigned room)
+enum { ALL_ROOM = 8192 };
+
+NOINLINE static void plain_pair(size_t size)
 {
-    char *unused = alloca(room);
-    KEEP(unused);
-    pair(8);
-    KEEP(unused);
+    pair(size);
+    pair(size + 8);
 }
 
-NOINLINE static void to_the_left(unsigned room)
-{
-    char *unused = alloca(room);
-    KEEP(unused);
-    innermost(4096 - room);
-    KEEP(unused);
-}
-
-NOINLINE static void to_the_right(unsigned room)
-{
-    char *unused = alloca(room);
-    KEEP(unused);
-    innermost(4096 - room);
-    KEEP(unused + 1);
-    pair(16);
-}
-
-/* The same, but next to the bottom is a frame that needs no frame pointer and saves the one of those further out, using
- * the register for anything: what it holds there decides where they are. */
+/* Needs no frame pointer, saves the one of those further out, and uses the register for something else. */
 __attribute__((noipa)) static unsigned busy(unsigned a)
 {
     unsigned b = a * 3 + 1, c = a ^ 5, d = a / 7, e = a + 11, f = a * a;
-    pair(8);
+    plain_pair(8);
     unsigned mixed = b * c + d * e + f;
     pair(16);
     return mixed ^ a ^ (b << 1) ^ (c << 2) ^ (d << 3) ^ (e << 4) ^ (f << 5);
 }
 
-NOINLINE static void around_busy(unsigned room)
+NOINLINE static void innermost(unsigned room, int is_busy)
 {
     char *unused = alloca(room);
     KEEP(unused);
-    KEEP(busy(7));
+    if (is_busy)
+        KEEP(busy(7));
+    else
+        plain_pair(24);
     KEEP(unused);
 }
 
-NOINLINE static void anywhere(unsigned room)
+NOINLINE static void to_the_left(unsigned room, unsigned rest, int is_busy)
 {
     char *unused = alloca(room);
     KEEP(unused);
-    around_busy(4096 - room);
+    innermost(rest - room, is_busy);
+    KEEP(unused);
+}
+
+NOINLINE static void to_the_right(unsigned room, unsigned rest, int is_busy)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    innermost(rest - room, is_busy);
+    KEEP(unused + 1);
+}
+
+NOINLINE static void to_a_side(unsigned room, unsigned next, int is_busy)
+{
+    char *unused = alloca(room);
+    KEEP(unused);
+    if (some(2) != 0)
+        to_the_left(next, ALL_ROOM - room, is_busy);
+    else
+        to_the_right(next, ALL_ROOM - room, is_busy);
     KEEP(unused);
 }
 
 static void same_places(void)
 {
-    for (int i = 0; i < 3000; i++) {
-        unsigned room = 16 * some(120);
-        if (some(2))
-            to_the_left(room);
-        else
-            to_the_right(room);
-        anywhere(16 * some(120));
-    }
+    for (int i = 0; i < 4000; i++)
+        to_a_side(16 * some(20), 16 * some(20), i / 100 % 2);
 }
 
 /* ---- longjmp ----------------------------------------------------------------------------------------------------- */
@@ -364,7 +363,7 @@ static void plugins(void)
     for (char *path = strtok(getenv("STACKS_PLUGINS"), " "); path != NULL && count < 8; path = strtok(NULL, " "))
         paths[count++] = path;
     for (int i = 0; i < 100; i++) {
-        void *object = dlopen(paths[some((unsigned)count)], RTLD_NOW);
+        void *object = dlopen(paths[i < 6 ? 0 : some((unsigned)count)], RTLD_NOW); /* the first is known well */
         if (object == NULL) {
             fprintf(stderr, "%s\n", dlerror());
             exit(1);
