@@ -1,10 +1,11 @@
 #!/bin/sh
-# aarch64.sh: the runtime compiles for aarch64, all files of it and without a warning. Skipped (77) where there is no
-# cross compiler (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross).
+# aarch64.sh: the runtime compiles for aarch64, all files of it and without a warning; and where qemu-user can run it,
+# the stacks of random call trees are right there too. Skipped (77) where there is no cross compiler (Debian:
+# gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user).
 #
-#   tests/integration/aarch64.sh MIMALLOC-SOURCE
+#   tests/integration/aarch64.sh MIMALLOC-SOURCE UNITY-SOURCE
 set -eu
-mimalloc=$1
+mimalloc=$1 unity=$2
 cc=aarch64-linux-gnu-gcc
 command -v $cc >/dev/null || exit 77
 echo '#include <stdlib.h>' | $cc -E - >/dev/null 2>&1 || exit 77
@@ -23,4 +24,15 @@ for file in base/*.c trace/*.c alloc/*.c; do
         -o "$work/$(echo "$file" | tr / -).o" || failed=$((failed + 1))
 done
 printf '%s files, %s failed\n' $files $failed
-[ $failed -eq 0 ] && $cc -shared -o "$work/libtracealloc.so" "$work"/*.o -pthread -Wl,-z,defs
+[ $failed -eq 0 ]
+$cc -shared -o "$work/libtracealloc.so" "$work"/*.o -pthread -Wl,-z,defs
+
+if ! command -v qemu-aarch64 >/dev/null; then
+    echo 'compiled, not run: there is no qemu-aarch64'
+    exit 0
+fi
+for test in test_capture_property test_rule; do
+    $cc -std=gnu11 -O2 -D_GNU_SOURCE -fno-builtin -I. -Iinclude -isystem "$unity" "tests/unit/$test.c" "$unity/unity.c" \
+        "$work"/*.o -o "$work/$test" -pthread
+    qemu-aarch64 -L /usr/aarch64-linux-gnu "$work/$test" emulated
+done

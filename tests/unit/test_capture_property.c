@@ -319,15 +319,18 @@ static void test_stacks_through_signal_frames_are_those_of_their_calls(void)
     TEST_ASSERT_EQUAL_INT(0, sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL));
 }
 
-int main(void)
+/* With an argument, without signals: an emulator's frames for them have no unwind tables. */
+int main(int count, char **words)
 {
     static char output[1 << 16];
     void *first[4];
+    (void)words;
     setvbuf(stdout, output, _IOFBF, sizeof output);
     backtrace(first, 4); /* loads what it needs */
     UNITY_BEGIN();
     RUN_TEST(test_stacks_of_random_trees_are_those_of_their_calls);
     RUN_TEST(test_stacks_of_random_trees_in_threads_are_those_of_their_calls);
-    RUN_TEST(test_stacks_through_signal_frames_are_those_of_their_calls);
+    if (count == 1)
+        RUN_TEST(test_stacks_through_signal_frames_are_those_of_their_calls);
     return UNITY_END();
 }
