@@ -65,6 +65,14 @@ void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes)
     return grown;
 }
 
+void ta__memory_populate(void *address, size_t bytes)
+{
+    enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, which older headers lack */
+    int saved_errno = errno;
+    madvise(address, bytes, POPULATE_WRITE);
+    errno = saved_errno;
+}
+
 void ta__memory_reset(void *address, size_t bytes)
 {
     int saved_errno = errno;

@@ -16,6 +16,10 @@ void ta__memory_unmap(void *address, size_t bytes);
 /* The mapping grows, possibly elsewhere; the new part is zeroed. NULL: it stays as it was. */
 TA_NODISCARD void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes);
 
+/* Makes pages resident that will be written soon anyway, at the price of one call instead of a fault or two for each.
+ * Older kernels (before 5.14) know no such call: nothing happens. */
+void ta__memory_populate(void *address, size_t bytes);
+
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
 

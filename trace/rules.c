@@ -18,7 +18,11 @@
 #define TAG_HIGH_BITS  6
 #define TAG_HIGH_SHIFT 57
 
-_Alignas(TA_CACHE_LINE) struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS];
+/* So many rules lie in nearly as many pages; a program that has them will soon touch all. */
+enum { POPULATE_AT = 192 };
+static uint32_t missed_count;
+
+_Alignas(4096) struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS];
 struct ta__rule_tag ta__rules_tag = {.word = TAG_LIVE};
 
 static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, uint64_t tag, int *may_store)
@@ -58,6 +62,8 @@ uint64_t ta__rule_missed(uintptr_t return_address)
     if (!may_store || return_address >> TAG_HIGH_SHIFT != 0)
         return rule;
 
+    if (__atomic_fetch_add(&missed_count, 1, __ATOMIC_RELAXED) == POPULATE_AT)
+        ta__memory_populate(ta__rule_sets, sizeof ta__rule_sets);
     struct ta__rule_set *set = &ta__rule_sets[return_address & SET_MASK];
     if (is_used(&set->way[0], tag, return_address & SET_MASK))
         store(&set->way[1], ta__load_relaxed(&set->way[0].key), ta__load_relaxed(&set->way[0].rule));

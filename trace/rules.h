@@ -10,7 +10,8 @@
  * address that equals one of the two in its low 32 bits and differs above exactly as the saved-fp slots of the rules
  * do. Objects that far apart with such addresses, at that instant: accepted.)
  *
- * Only return addresses are cached. The table is static, zero and touched page by page: 2 MiB at most, nothing to fail.
+ * Only return addresses are cached. The table is static and zero: 2 MiB, touched page by page by small programs, made resident at
+ * once for others (a page that is read before it is written costs two faults); nothing to fail.
  */
 #ifndef TA_TRACE_RULES_H
 #define TA_TRACE_RULES_H
