@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trace/paths.h"
 #include "trace/contexts.h"
 #include "trace/modules.h"
 #include "trace/rules.h"

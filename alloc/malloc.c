@@ -17,6 +17,7 @@
 
 #include "base/atomics.h"
 #include "base/world.h"
+#include "trace/paths.h"
 #include "tracealloc/domain.h"
 
 enum { SMALL_REQUEST_MAX = TA__SMALL_MAX - TA__HEADER_SIZE };
@@ -353,7 +354,9 @@ TA_INLINE void *gated_block(size_t size, struct ta__thread *self, struct ta__cal
     if (TA_LIKELY(self->allocate == malloc_stack || self->allocate == malloc_one_frame)) {
         if (TA_UNLIKELY(!begin_traced(self, gate, size)))
             return NULL;
-        uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, 0);
+        uint32_t leaf = TA_LIKELY(self->allocate == malloc_stack)
+                            ? ta__capture(self, caller.ip, caller.sp, caller.fp, 0)
+                            : ta__capture_by_walk(self, caller.ip, caller.sp, caller.fp, 0);
         void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
         if (TA_LIKELY(block != NULL))
             return traced_block(self, block, size, leaf, gate);

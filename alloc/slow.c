@@ -18,6 +18,7 @@
 #include "alloc/limits.h"
 #include "base/atomics.h"
 #include "base/world.h"
+#include "trace/paths.h"
 #include "trace/modules.h"
 #include "trace/sample.h"
 #include "trace/tracked.h"

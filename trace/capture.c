@@ -91,7 +91,7 @@ int ta__capture_thread_init(struct ta__thread *self)
         struct ta__near *near = ta__memory_map(sizeof *near);
         if (near == NULL)
             return 0;
-        near->era = 1;
+        ta__paths_forget(near);
         self->near = near;
     }
     if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
@@ -382,6 +382,7 @@ TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t
         state->hash = hash;
         state->slot_end = (uint32_t)(slot - self->slots);
         state->leaf = 0;
+        state->context = 0;
         state->salt = from->salt;
         state->flags = (uint16_t)flags;
     }
@@ -406,17 +407,32 @@ TA_INLINE uint64_t window_hash(const struct ta__thread *self, uint32_t depth)
 TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash, uint32_t domain)
 {
     uint32_t depth = self->depth;
-    uint32_t length = depth < self->limit ? depth : self->limit;
+    uint32_t begin = depth < self->limit ? 0 : depth - self->limit;
+    uint32_t base = 0;
+    /* Where nothing is cut off, paths begin at the outermost state, and an earlier request may have named this one's
+     * beginning. */
+    for (uint32_t i = begin == 0 ? depth : 0; i-- > 0;)
+        if (self->states[i].context != 0) {
+            base = self->states[i].context;
+            begin = i + 1;
+            break;
+        }
     /* The walk is over: its buffer serves for the path. */
     struct ta__path_frame *path = (struct ta__path_frame *)self->new_slots;
+    struct ta__state *first = &self->states[begin];
+    uint32_t length = depth - begin;
     for (uint32_t i = 0; i < length; i++) {
-        const struct ta__state *state = &self->states[depth - length + i];
         /* As of a return address: readers look one byte before it. */
-        uint64_t address = state->ip >> 63 != 0 ? (state->ip & ~TA__IP_INTERRUPTED) + 1 : state->ip;
-        path[i] = (struct ta__path_frame){.address = address, .salt = state->salt};
+        uint64_t ip = first[i].ip;
+        uint64_t address = ip >> 63 != 0 ? (ip & ~TA__IP_INTERRUPTED) + 1 : ip;
+        path[i] = (struct ta__path_frame){.address = address, .salt = first[i].salt};
     }
     uint32_t flags = self->states[0].flags & TA__STATE_CUT_SHORT ? TA__LEAF_CUT_SHORT : 0;
-    return ta__leaf_intern(hash, path, length, total_frames(depth), domain, flags);
+    uint32_t leaf = ta__leaf_intern(hash, base, path, length, total_frames(depth), domain, flags);
+    if (TA_LIKELY(depth <= self->limit))
+        for (uint32_t i = 0; i < length; i++)
+            first[i].context = path[i].context;
+    return leaf;
 }
 
 static uint32_t leaf_from_afar(struct ta__thread *self, struct ta__near_leaf *near, uint64_t hash, uint32_t domain)
@@ -459,7 +475,7 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
     uint32_t leaf = ta__leaf_find(hash);
     if (TA_UNLIKELY(leaf == 0)) {
         struct ta__path_frame path = {.address = ip, .salt = salt};
-        leaf = ta__leaf_intern(hash, &path, 1, 0, domain, flags);
+        leaf = ta__leaf_intern(hash, 0, &path, 1, 0, domain, flags);
     }
     self->one_ip = leaf != 0 ? ip : 0;
     self->one_leaf = leaf;
@@ -630,29 +646,14 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
     return leaf_of_memo(self, domain);
 }
 
-TA_READS_STACKS uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain)
+TA_READS_STACKS uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp,
+                                             uint32_t domain)
 {
     if (TA_UNLIKELY(self->limit == 1))
         return self->one_ip == ip && self->one_domain == domain ? self->one_leaf : ta__capture_one(self, ip, domain);
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);
-
-    /* The same call from the same stack as last time, or from one that was met often: nothing is written. */
-    uint32_t depth = self->depth;
-    if (TA_LIKELY(depth > 0)) {
-        const struct ta__state *top = &self->states[depth - 1];
-        if (is_same(top, ip, sp, fp) && top->leaf_domain == domain && top->leaf != 0 &&
-            changed_slot(self->slots, lowest_slot(self, depth), top->slot_end) == 0) {
-            ta__check_capture(self, ip, sp, fp);
-            return top->leaf;
-        }
-    }
-    uint32_t kept = ta__path_find(self, ip, sp, fp, domain);
-    if (TA_LIKELY(kept != 0)) {
-        ta__check_kept(self, ip, sp, fp, kept);
-        return kept;
-    }
-    uintptr_t stack_high = self->stack_high;
+    uintptr_t stack_high = self->stack_high != self->stack_low ? self->stack_high : 0;
     uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
     ta__path_keep(self, ip, sp, fp, stack_high, domain);

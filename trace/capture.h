@@ -23,7 +23,8 @@ struct ta__state {
     uint32_t slot_end;
     uint32_t leaf; /* of the stack that begins here, in leaf_domain; 0 = not known */
     uint32_t leaf_domain;
-    uint16_t salt; /* which occupant of the address */
+    uint32_t context; /* of the path from the outermost state to this one; 0 = not known */
+    uint16_t salt;    /* which occupant of the address */
     uint16_t flags;
 };
 enum {

@@ -5,12 +5,12 @@
  *   leaves       (context, domain, depth, flags)              leaf index, by the hash of the whole stack, without lock
  *
  * A warm allocation makes one probe into the leaf index (contexts.h) and touches nothing else here. Only a stack that
- * was never seen, or was seen once, comes into this file: its path is inserted frame by frame, parents before
- * children, so that ids only grow from parent to child. Tables are append-only, in reserved address space, and entries
+ * was never seen, or was seen once, comes into this file: what is new of its path (the walk remembers the contexts of
+ * the rest) is inserted frame by frame, parents before children, so that ids only grow from parent to child. Tables are append-only, in reserved address space, and entries
  * below the published counts are complete: readers need no lock.
  *
- * Hash equality is not believed at once: the second walk that meets an entry compares the whole stack; when it agrees
- * the entry becomes trusted. When it does not (two stacks with one 64-bit hash), the newcomer gets an entry of its own
+ * Hash equality is not believed at once: the second walk that meets an entry finds out its context, which is unique to
+ * the path, and compares; when it agrees the entry becomes trusted. When it does not (two stacks with one 64-bit hash), the newcomer gets an entry of its own
  * behind the first, and neither is ever trusted: such stacks are compared each time. */
 #include "trace/contexts.h"
 
@@ -222,7 +222,7 @@ static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module
             return id;
     }
     uint32_t id = tables.context_count;
-    if (id >= tables.context_max || id + (id >> 3) >= tables.children_mask)
+    if (tables.is_full || id >= tables.context_max || id + (id >> 3) >= tables.children_mask)
         return 0;
     tables.contexts[id] = (struct ta__source_context){.address = address, .parent = parent, .module = module};
     tables.children[at] = id;
@@ -234,29 +234,21 @@ static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module
     return id;
 }
 
-static uint32_t context_of_path(const struct ta__path_frame *path, uint32_t length)
+/* The path's, or 0 when the tables are full. */
+static uint32_t context_of_path(uint32_t base, struct ta__path_frame *path, uint32_t length)
 {
-    uint32_t context = 0;
+    uint32_t context = base;
     for (uint32_t i = 0; i < length; i++) {
         uint64_t address = path[i].address;
         context = context_child(context, address, ta__module_find_salted(address, path[i].salt).v);
-        if (context == 0)
+        if (context == 0) {
+            for (; i < length; i++)
+                path[i].context = 0;
             return 0;
+        }
+        path[i].context = context;
     }
     return context;
-}
-
-static int context_is_path(uint32_t context, const struct ta__path_frame *path, uint32_t length)
-{
-    while (length > 0 && context != 0) {
-        const struct ta__source_context *node = &tables.contexts[context];
-        const struct ta__path_frame *frame = &path[length - 1];
-        if (node->address != frame->address || node->module != ta__module_find_salted(frame->address, frame->salt).v)
-            return 0;
-        context = node->parent;
-        length--;
-    }
-    return length == 0 && context == 0;
 }
 
 /* ---- leaves (lock held) ------------------------------------------------------------------------------------------ */
@@ -301,12 +293,12 @@ static uint32_t leaf_append(uint32_t context, uint32_t total, uint32_t domain, u
     return id;
 }
 
-static int leaf_is(uint32_t leaf, const struct ta__path_frame *path, uint32_t length, uint32_t total, uint32_t domain,
-                   uint32_t flags)
+/* Contexts are unique: equal ones are equal paths. */
+static int leaf_is(uint32_t leaf, uint32_t context, uint32_t total, uint32_t domain, uint32_t flags)
 {
     const struct ta__source_leaf *entry = &tables.leaves[leaf];
-    return entry->domain == domain && entry->total_nframe == total && entry->flags == flags &&
-           context_is_path(entry->context, path, length);
+    return entry->context == context && entry->domain == domain && entry->total_nframe == total &&
+           entry->flags == flags;
 }
 
 int ta__contexts_attribute(void (*change)(void *context), void *context)
@@ -363,24 +355,22 @@ uint32_t ta__leaf_overflow(uint32_t domain)
     return domain_leaf(domain, LEAF_OVERFLOW);
 }
 
-uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint32_t length, uint32_t total,
+uint32_t ta__leaf_intern(uint64_t hash, uint32_t base, struct ta__path_frame *path, uint32_t length, uint32_t total,
                          uint32_t domain, uint32_t flags)
 {
     if (tables.contexts == NULL)
         return 0;
     ta__lock_acquire(&tables.lock);
-    uint32_t decided = 0; /* the path's context, where it had to be made to know the domain */
-    if (TA_UNLIKELY(ta__attribution_decides(domain))) {
-        decided = tables.is_full ? 0 : context_of_path(path, length);
-        domain = decided != 0 ? tables.attributions[decided] & TA__ATTRIBUTION_INDEX : 0;
-    }
+    uint32_t context = context_of_path(base, path, length);
+    if (TA_UNLIKELY(ta__attribution_decides(domain)))
+        domain = context != 0 ? tables.attributions[context] & TA__ATTRIBUTION_INDEX : 0;
     uint64_t mask = ta__leaf_index->mask;
     uint64_t at = (hash >> 7) & mask;
     struct ta__leaf_entry *entry;
     int collision = 0;
     while ((entry = &ta__leaf_index->entries[at])->hash != 0) {
         if (entry->hash == hash) {
-            if (leaf_is(entry->leaf, path, length, total, domain, flags)) {
+            if (leaf_is(entry->leaf, context, total, domain, flags)) {
                 if (entry->trust == TA__TRUST_NOT_YET)
                     ta__store_relaxed(&entry->trust, (uint32_t)TA__TRUSTED);
                 uint32_t leaf = entry->leaf;
@@ -394,9 +384,8 @@ uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint3
         at = (at + 1) & mask;
     }
     uint32_t leaf = 0;
-    uint32_t context = decided != 0 || tables.is_full ? decided : context_of_path(path, length);
     /* An index that could not grow is used nearly to its end: there must be empty entries, at which searches stop. */
-    if (context != 0 && tables.index_used + (tables.index_used >> 3) < mask)
+    if (context != 0 && !tables.is_full && tables.index_used + (tables.index_used >> 3) < mask)
         leaf = leaf_append(context, total, domain, flags);
     if (leaf == 0) {
         tables.is_full = 1;

@@ -50,9 +50,10 @@ TA_INLINE uint32_t ta__leaf_find(uint64_t hash)
     }
 }
 
-/* The leaf of a path (outermost frame first, `length` ≥ 1; flags of trace/source.h), found or made. Cold: takes a lock,
- * compares whole stacks. 0 when no memory can be had; the overflow leaf when the cap is reached. */
-uint32_t ta__leaf_intern(uint64_t hash, const struct ta__path_frame *path, uint32_t length, uint32_t total,
+/* The leaf of a path (flags of trace/source.h), found or made: `base`, a context known from before or 0, and what comes
+ * on top of it (outermost frame first). Cold: takes a lock. 0 when no memory can be had; the overflow leaf when the cap
+ * is reached. */
+uint32_t ta__leaf_intern(uint64_t hash, uint32_t base, struct ta__path_frame *path, uint32_t length, uint32_t total,
                          uint32_t domain, uint32_t flags);
 
 /* Lets `change` put other rules in force, with no stack being interned meanwhile, and applies them to every context

@@ -13,9 +13,8 @@
 
 /* ---- capture.c: who asks for memory ------------------------------------------------------------------------------ */
 
-/* The leaf of the stack that begins with return address `ip`, whose frame has the registers sp and fp, for an
- * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
-uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain);
+/* ta__capture, in paths.h: the leaf of a stack. This is its rest, for stacks that are not kept there. */
+uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain);
 
 /* The same when the limit is one frame: the call site alone. */
 uint32_t ta__capture_one(struct ta__thread *self, uintptr_t ip, uint32_t domain);
@@ -33,6 +32,7 @@ void ta__capture_forget(struct ta__thread *self);
 struct ta__path_frame {
     uint64_t address; /* a return address; one more than the address of a frame that a signal interrupted */
     uint32_t salt;    /* which occupant of the address: see modules.h */
+    uint32_t context; /* out: the path from its beginning to this frame; 0 = the table is full */
 };
 
 int ta__contexts_init(uint32_t max_contexts); /* 1 when they are there, also from before */

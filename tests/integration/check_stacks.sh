@@ -10,7 +10,7 @@ library=$1 extent=$2
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0 subjects=0
+failed=0 subjects=0 all_kept=0
 
 # A program's stacks may end early, or be judged by the fresh walk alone, only where a variable says how often:
 # no_rule (see docs/testing.md). What is in no module, astray, given up by libunwind or without a leaf never is.
@@ -25,6 +25,7 @@ check() { # name command…
     # shellcheck disable=SC2046 # numbers
     set -- $(awk '/ check: stacks / { n += $4; m += $11; r += $14; a += $16; u += $20; l += $24; k += $26 }
         END { print n + 0, m + 0, r + 0, a + 0, u + 0, l + 0, k + 0 }' "$work/log")
+    all_kept=$((all_kept + $7))
     printf '%-23s %9s stacks; ended early: %s in no module, %s without a rule, %s astray; libunwind gave up %s; without a leaf %s; and %s kept\n' \
         "$name" "$@"
     if [ "$status" -ne 0 ] || grep -q DIFFERENCE "$work/log" || [ $(($1 + $7)) -lt "${least:-100}" ] || [ "$2" -ne 0 ] ||
@@ -139,5 +140,9 @@ fi
     cat "$work/tail.cpp"
 } >"$work/large.cpp"
 check g++ "${CXX:-c++}" -O2 -c -o "$work/large.o" "$work/large.cpp"
+if [ $all_kept -lt 10000 ]; then
+    failed=$((failed + 1))
+    echo 'FAILED: hardly any kept stack was looked at'
+fi
 printf '%s programs, %s failed\n' "$subjects" "$failed"
 [ "$failed" -eq 0 ]
