@@ -5,6 +5,7 @@
 #include "alloc/alloc.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -22,6 +23,32 @@ struct ta__thread ta__thread_none = {.world = {.view = TA__VIEW_STALE},
                                      .scope = ta__scope_none,
                                      .slot = -1};
 TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
+
+/* While ld.so relocates, thread-local storage is still zero, so that ta__self is NULL, which the fast paths do not
+ * expect. Resolvers of indirect functions run already then, and those of a program may allocate. So we have one too,
+ * which runs when this library is relocated, before the program's: it puts a structure in place that is "inside" for
+ * ever, whose requests are served from emergency memory. Then libc fills the storage, and it is gone. (Without ld.so
+ * there is no such storage yet; no function may be called here.) */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+extern struct r_debug _r_debug __attribute__((weak));
+
+static struct ta__thread early = {
+    .theap = TA__THEAP_EMPTY, .allocate = ta__malloc_any, .scope = ta__scope_none, .slot = -1};
+
+static void nothing(void)
+{
+}
+
+static void (*serve_early_requests(void))(void)
+{
+    if (&_r_debug != NULL && _r_debug.r_ldbase != 0 && ta__self == NULL)
+        ta__self = &early;
+    return nothing;
+}
+
+static void resolved_early(void) __attribute__((ifunc("serve_early_requests")));
+static void (*const volatile resolved_here)(void) __attribute__((used)) = resolved_early;
+#endif
 
 static struct {
     struct ta__lock lock; /* guards the list and the numbering */
