@@ -149,6 +149,9 @@ static int kept_now(void)
 
 static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)
 {
+    struct request first = {.site = 0}; /* what ended with the threads of other tests is noticed now */
+    outer(&first);
+    ta_free(first.block);
     int before = kept_now();
     for (int round = 0; round < 4; round++)
         for (int number = 0; number < SITES; number++) {
