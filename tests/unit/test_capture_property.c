@@ -262,11 +262,13 @@ NOINLINE static void go(struct walker *walker, int depth)
     LEAVE(walker);
 }
 
+static int trees = 120;
+
 static void *walk(void *argument)
 {
     struct walker *walker = argument;
     me = walker;
-    for (int i = 0; i < 120 && walker->complaint == NULL; i++)
+    for (int i = 0; i < trees && walker->complaint == NULL; i++)
         go(walker, 1 + (int)some(walker, 12));
     return NULL;
 }
@@ -319,12 +321,14 @@ static void test_stacks_through_signal_frames_are_those_of_their_calls(void)
     TEST_ASSERT_EQUAL_INT(0, sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL));
 }
 
-/* With an argument, without signals: an emulator's frames for them have no unwind tables. */
+/* With an argument, fewer and without signals: emulators are slow, and their signal frames have no unwind tables. */
 int main(int count, char **words)
 {
     static char output[1 << 16];
     void *first[4];
     (void)words;
+    if (count > 1)
+        trees = 30;
     setvbuf(stdout, output, _IOFBF, sizeof output);
     backtrace(first, 4); /* loads what it needs */
     UNITY_BEGIN();
