@@ -653,9 +653,11 @@ TA_READS_STACKS uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t 
         return self->one_ip == ip && self->one_domain == domain ? self->one_leaf : ta__capture_one(self, ip, domain);
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);
+    /* A foreign stack may be gone at the next look, which must ask the system first. */
     uintptr_t stack_high = self->stack_high != self->stack_low ? self->stack_high : 0;
     uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
-    ta__path_keep(self, ip, sp, fp, stack_high, domain);
+    if (ta__path_is_met_again(self->near, leaf, sp) && stack_high != 0)
+        ta__path_keep(self, ip, sp, fp, stack_high, domain);
     return leaf;
 }

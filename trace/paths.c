@@ -1,86 +1,188 @@
-/* paths.c: which stacks are kept, and which make room. See paths.h. */
+/* paths.c: which stacks are kept, and how several that begin alike are told apart. See paths.h. */
 #include "trace/paths.h"
 
 #include <string.h>
 
-enum { CHAIN_MAX = 16 };
+enum { ERA_STEP = TA__PATH_NODES };
 
 TA_COLD void ta__paths_forget(struct ta__near *near)
 {
-    near->paths_used = 1;
+    near->nodes_used = 1;
     near->words_used = 0;
+    near->branches_used = 0;
+    near->era += ERA_STEP;
+    if (near->era == 0) {
+        memset(near->branches, 0, sizeof near->branches);
+        near->era = ERA_STEP;
+    }
     memset(near->heads, 0, sizeof near->heads);
 }
 
-/* A stack that others were tried before is the first to be tried next time: loops take turns slowly. */
-__attribute__((noinline)) TA_READS_STACKS uint32_t ta__path_find_further(const struct ta__thread *self, uint32_t index,
-                                                                         uint64_t ip, uint64_t sp, uint64_t fp,
-                                                                         uint32_t domain)
+/* The entry of a fork's branch, or the empty one where it would be. */
+TA_INLINE struct ta__path_branch *branch_at(struct ta__near *near, uint32_t fork, uint64_t word)
+{
+    uint32_t key = near->era | fork;
+    uint64_t at = (word ^ key) * TA__GOLDEN >> 32;
+    for (;; at++) {
+        struct ta__path_branch *branch = &near->branches[at & (TA__PATH_BRANCHES - 1)];
+        if ((branch->word == word && branch->fork == key) || branch->fork / ERA_STEP != near->era / ERA_STEP)
+            return branch;
+    }
+}
+
+TA_INLINE int is_branch(const struct ta__near *near, const struct ta__path_branch *branch)
+{
+    return branch->fork / ERA_STEP == near->era / ERA_STEP;
+}
+
+__attribute__((noinline)) TA_READS_STACKS uint32_t ta__path_find_further(const struct ta__thread *self,
+                                                                         struct ta__path_head *head, uint64_t ip,
+                                                                         uint64_t sp, uint64_t fp, uint32_t domain)
 {
     struct ta__near *near = self->near;
-    uint16_t *head = &near->heads[ta__path_slot(ip, sp)];
-    struct ta__path *before = &near->paths[*head];
-    while (index != 0) {
-        struct ta__path *path = &near->paths[index];
-        if (ta__path_is(path, self, ip, sp, fp, domain)) {
-            before->next = path->next;
-            path->next = *head;
-            *head = (uint16_t)index;
-            return path->leaf;
+    for (uint32_t root = head->root; root != 0; root = near->nodes[root].next) {
+        const struct ta__path_node *path = &near->nodes[root];
+        if (!ta__path_has_registers(path, self, ip, sp, fp, domain))
+            continue;
+        while (path->leaf == 0) {
+            uint64_t word = *(const uint64_t *)(sp + near->offsets[path->first + path->fork_at]);
+            const struct ta__path_branch *branch = branch_at(near, (uint32_t)(path - near->nodes), word);
+            if (!is_branch(near, branch))
+                return 0;
+            path = &near->nodes[branch->node];
         }
-        before = path;
-        index = path->next;
+        if (!ta__path_is_unchanged(near, path, sp))
+            return 0;
+        head->recent = (uint16_t)(path - near->nodes);
+        return path->leaf;
     }
     return 0;
 }
 
-__attribute__((noinline)) void ta__path_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
-                                             uint64_t stack_high, uint32_t domain)
+/* ---- keeping ----------------------------------------------------------------------------------------------------- */
+
+/* Copies the memo's words to where the next path's will be: their number, or 0 when this stack cannot be kept. */
+static uint32_t copy_words(struct ta__thread *self, uint64_t sp, uint64_t stack_high)
 {
     struct ta__near *near = self->near;
-    const struct ta__state *top = &self->states[self->depth - 1];
-    uint32_t leaf = top->leaf;
-    uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1);
-    uint32_t *candidate = &near->candidates[key >> 20];
-    if (*candidate != key) {
-        *candidate = key;
-        return;
-    }
-    uint32_t count = top->slot_end;
-    if (count == 0 || count > TA__PATH_WORDS_EACH || leaf == 0 || top->leaf_domain != domain)
-        return;
+    uint32_t count = self->states[self->depth - 1].slot_end;
     uint32_t padded = (count + 3) & ~UINT32_C(3);
-    if (near->words_used + padded > TA__PATH_WORDS || near->paths_used == TA__PATHS)
-        ta__paths_forget(near);
-    uint32_t first = near->words_used;
     for (uint32_t i = 0; i < padded; i++) {
         /* Innermost first, where changes are most likely. */
         const struct ta__slot *slot = &self->slots[i < count ? count - 1 - i : 0];
         uint64_t offset = (uintptr_t)slot->at - sp;
         if (offset >= stack_high - sp || offset > UINT32_MAX)
-            return; /* it goes on in another stack, or never verifies */
-        near->values[first + i] = slot->value;
-        near->offsets[first + i] = (uint32_t)offset;
+            return 0; /* it goes on in another stack, or never verifies */
+        near->values[near->words_used + i] = slot->value;
+        near->offsets[near->words_used + i] = (uint32_t)offset;
     }
-    near->words_used += padded;
-    uint16_t *head = &near->heads[ta__path_slot(ip, sp)];
-    uint32_t index = near->paths_used++;
-    near->paths[index] = (struct ta__path){
-        .ip = ip,
-        .sp = sp,
-        .stack_high = stack_high,
-        .fp = fp,
-        .fp_mask = (top->flags & TA__STATE_NEEDS_FP) != 0 ? UINT64_MAX : 0,
-        .domain = domain,
-        .leaf = leaf,
-        .first = first,
-        .count = padded,
-        .next = *head,
-    };
-    *head = (uint16_t)index;
-    /* A chain ends somewhere. */
-    struct ta__path *path = &near->paths[index];
-    for (int i = 1; i < CHAIN_MAX && path->next != 0; i++)
-        path = &near->paths[path->next];
-    path->next = 0;
+    return padded;
+}
+
+/* The first word in which two paths differ; their number when none does. */
+static uint32_t first_difference(const struct ta__near *near, const struct ta__path_node *one,
+                                 const struct ta__path_node *other)
+{
+    uint32_t count = one->count < other->count ? one->count : other->count;
+    for (uint32_t i = 0; i < count; i++)
+        if (near->values[one->first + i] != near->values[other->first + i])
+            return i;
+    return count;
+}
+
+static void add_branch(struct ta__near *near, uint32_t fork, uint64_t word, uint32_t node)
+{
+    *branch_at(near, fork, word) = (struct ta__path_branch){.word = word, .fork = near->era | fork, .node = node};
+    near->branches_used++;
+}
+
+/* Puts path number `index` among those with the same registers, of which `root` is the first node; answers which is
+ * afterwards. */
+static uint32_t add_to_tree(struct ta__near *near, uint32_t root, uint32_t index)
+{
+    const struct ta__path_node *path = &near->nodes[index];
+    uint32_t at = root, *link = &root;
+    for (;;) {
+        struct ta__path_node *node = &near->nodes[at];
+        uint32_t differs = first_difference(near, path, node); /* a fork has the words of one of its paths */
+        /* Down to where they part; as far as that, the new one goes where the other went. */
+        while (node->leaf == 0 && node->fork_at < differs) {
+            struct ta__path_branch *branch = branch_at(near, at, near->values[path->first + node->fork_at]);
+            link = &branch->node;
+            at = *link;
+            node = &near->nodes[at];
+        }
+        if (node->leaf == 0 && node->fork_at == differs) {
+            struct ta__path_branch *branch = branch_at(near, at, near->values[path->first + differs]);
+            if (!is_branch(near, branch)) {
+                add_branch(near, at, near->values[path->first + differs], index);
+                return root;
+            }
+            link = &branch->node;
+            at = *link;
+            continue;
+        }
+        const struct ta__path_node *like = node;
+        if (differs >= path->count || differs >= like->count ||
+            near->offsets[path->first + differs] != near->offsets[like->first + differs])
+            return root; /* nothing tells them apart: the new one is not kept */
+        uint32_t number = near->nodes_used++;
+        struct ta__path_node *fork = &near->nodes[number];
+        *fork = *like;
+        fork->leaf = 0;
+        fork->fork_at = differs;
+        *link = number;
+        add_branch(near, number, near->values[like->first + differs], at);
+        add_branch(near, number, near->values[path->first + differs], index);
+        return root;
+    }
+}
+
+TA_COLD void ta__path_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
+                           uint32_t domain)
+{
+    struct ta__near *near = self->near;
+    const struct ta__state *top = &self->states[self->depth - 1];
+    uint32_t leaf = top->leaf;
+    if (top->slot_end == 0 || top->slot_end > TA__PATH_WORDS_EACH || leaf == 0 || top->leaf_domain != domain)
+        return;
+    /* A path may bring a fork and two branches. */
+    if (near->words_used + top->slot_end + 3 > TA__PATH_WORDS || near->nodes_used + 2 > TA__PATH_NODES ||
+        near->branches_used + 2 > TA__PATH_BRANCHES / 4 * 3)
+        ta__paths_forget(near);
+    uint32_t count = copy_words(self, sp, stack_high);
+    if (count == 0)
+        return;
+    uint32_t index = near->nodes_used++;
+    uint64_t fp_mask = (top->flags & TA__STATE_NEEDS_FP) != 0 ? UINT64_MAX : 0;
+    near->nodes[index] = (struct ta__path_node){.ip = ip,
+                                                .sp = sp,
+                                                .stack_high = stack_high,
+                                                .fp = fp,
+                                                .fp_mask = fp_mask,
+                                                .domain = domain,
+                                                .leaf = leaf,
+                                                .first = near->words_used,
+                                                .count = count};
+    near->words_used += count;
+    struct ta__path_head *head = &near->heads[ta__path_head_of(ip, sp)];
+    head->recent = (uint16_t)index;
+    uint32_t before = 0, root = head->root;
+    while (root != 0 && !(ta__path_has_registers(&near->nodes[root], self, ip, sp, fp, domain) &&
+                          near->nodes[root].fp_mask == fp_mask)) {
+        before = root;
+        root = near->nodes[root].next;
+    }
+    if (root == 0) {
+        near->nodes[index].next = head->root;
+        head->root = (uint16_t)index;
+        return;
+    }
+    uint32_t next = near->nodes[root].next;
+    uint32_t now = add_to_tree(near, root, index);
+    near->nodes[now].next = next;
+    if (before != 0)
+        near->nodes[before].next = now;
+    else
+        head->root = (uint16_t)now;
 }

@@ -5,13 +5,18 @@
  * stack that is met a second time with the same registers is kept here: when all its words still hold their values, it
  * is the same stack (for the reason given in capture.c), and its leaf is the answer. Nothing else is touched.
  *
- *   near->heads     by ip and sp: the first of the stacks that have these in common        ┌───────┐  ┌───────┐
- *   near->paths     one line per stack, and which one to try next                       ●─▶│ path  ├─▶│ path  │
- *   near->values    the words of all of them, one after another:         … ┌───────────────┤ first │  └───────┘
- *   near->offsets   and where they are, as distances from sp               ▼               └───────┘
- *                                                                        … │v│v│v│v│ …   four at a time; the last is
- *                                                                                        repeated
- * Only the owner reads and writes. When there is no more room, or rules or limit change, all are forgotten at once. */
+ *   heads        by return address and sp: the node of these registers, a path or a fork; and the latest path found
+ *   path         one stack: its words are values[first … first + count), innermost first, at sp + offsets[…]
+ *   fork         several, equal as far as the word at sp + offset: what that word is now says which branch to take
+ *   branches     (fork, word) → path or further fork
+ *
+ *                  ┌──────┐  word: a  ┌──────┐ word: p ┌──────┐
+ *        head ────▶│ fork ├──────────▶│ fork ├────────▶│ path │ all its words are compared
+ *                  │      ├────┐      │      ├────┐    └──────┘
+ *                  └──────┘ b  ▼      └──────┘ q  ▼
+ *
+ * A fork only chooses, so that it may read anything; what is compared in the end is the whole stack. Only the owner
+ * reads and writes. When there is no more room, or rules or limit change, all is forgotten at once. */
 #ifndef TA_TRACE_PATHS_H
 #define TA_TRACE_PATHS_H
 
@@ -24,52 +29,70 @@
 #include "trace/thread.h"
 
 enum {
-    TA__PATHS = 2048, /* the first is none */
-    TA__PATH_HEADS = 2048,
-    TA__PATH_CANDIDATES = 4096,
-    TA__PATH_WORDS = 40960,
+    TA__PATH_NODES = 4096, /* the first is none */
+    TA__PATH_HEADS = 4096,
+    TA__PATH_BRANCHES = 8192,
+    TA__PATH_CANDIDATES = 16384,
+    TA__PATH_WORDS = 81920,
     TA__PATH_WORDS_EACH = 1024,
 };
 
-struct ta__path {
+struct ta__path_node {
     _Alignas(TA_CACHE_LINE) uint64_t ip;
     uint64_t sp;
     uint64_t stack_high;  /* of the stack that all its words lie in */
     uint64_t fp, fp_mask; /* 0 where fp does not decide what lies further out */
-    uint32_t domain, leaf;
-    uint32_t first, count;
-    uint32_t next;
+    uint32_t domain;
+    uint32_t leaf;         /* 0: a fork */
+    uint32_t first, count; /* of a fork: of one of its paths; count is a multiple of four, by repetition */
+    uint32_t next;         /* another node with the same head */
+    uint32_t fork_at;      /* a fork's word, counted from the innermost */
+};
+
+struct ta__path_head {
+    uint16_t root;
+    uint16_t recent; /* the path found last: tried first */
+};
+
+struct ta__path_branch {
+    uint64_t word;
+    uint32_t fork; /* near->era | its number; an entry of another era is empty */
+    uint32_t node;
 };
 
 /* All that a thread keeps beside its memo. */
 struct ta__near {
     uint64_t tag; /* the tag of the shared rules that rules and paths come from */
-    uint32_t paths_used, words_used;
+    uint32_t nodes_used, words_used, branches_used;
+    uint32_t era; /* above the bits of a node's number */
     struct ta__near_rule rules[TA__NEAR_RULES];
     struct ta__near_leaf leaves[TA__NEAR_LEAVES];
-    uint16_t heads[TA__PATH_HEADS];
-    struct ta__path paths[TA__PATHS];
+    struct ta__path_head heads[TA__PATH_HEADS];
     uint32_t candidates[TA__PATH_CANDIDATES]; /* stacks that were walked lately */
+    struct ta__path_branch branches[TA__PATH_BRANCHES];
+    struct ta__path_node nodes[TA__PATH_NODES];
     uint64_t values[TA__PATH_WORDS];
     uint32_t offsets[TA__PATH_WORDS];
 };
 
-/* Where its stacks begin. */
-TA_INLINE uint32_t ta__path_slot(uint64_t ip, uint64_t sp)
+TA_INLINE uint32_t ta__path_head_of(uint64_t ip, uint64_t sp)
 {
-    return (((uint32_t)ip ^ (uint32_t)(sp >> 4)) * UINT32_C(0x9E3779B1)) >> 21;
+    return (((uint32_t)ip ^ (uint32_t)(sp >> 4)) * UINT32_C(0x9E3779B1)) >> 20;
 }
-_Static_assert(TA__PATH_HEADS == 1 << 11, "as many as a slot has bits");
+_Static_assert(TA__PATH_HEADS == 1 << 12, "as many as the number has bits");
 
-/* Is it this stack, unchanged? */
-TA_INLINE TA_READS_STACKS int ta__path_is(const struct ta__path *path, const struct ta__thread *self, uint64_t ip,
-                                          uint64_t sp, uint64_t fp, uint32_t domain)
+TA_INLINE int ta__path_has_registers(const struct ta__path_node *node, const struct ta__thread *self, uint64_t ip,
+                                     uint64_t sp, uint64_t fp, uint32_t domain)
 {
-    if (path->ip != ip || path->sp != sp || path->domain != domain || path->stack_high != self->stack_high ||
-        ((path->fp ^ fp) & path->fp_mask) != 0)
-        return 0;
-    const uint64_t *value = &self->near->values[path->first];
-    const uint32_t *offset = &self->near->offsets[path->first];
+    return node->ip == ip && node->sp == sp && node->domain == domain && node->stack_high == self->stack_high &&
+           ((node->fp ^ fp) & node->fp_mask) == 0;
+}
+
+TA_INLINE TA_READS_STACKS int ta__path_is_unchanged(const struct ta__near *near, const struct ta__path_node *path,
+                                                    uint64_t sp)
+{
+    const uint64_t *value = &near->values[path->first];
+    const uint32_t *offset = &near->offsets[path->first];
     for (uint64_t i = 0; i != path->count; i += 4)
         if (*(const uint64_t *)(sp + offset[i]) != value[i] ||
             *(const uint64_t *)(sp + offset[i + 1]) != value[i + 1] ||
@@ -79,21 +102,22 @@ TA_INLINE TA_READS_STACKS int ta__path_is(const struct ta__path *path, const str
     return 1;
 }
 
-/* The same for those behind the first, which it may become. */
-uint32_t ta__path_find_further(const struct ta__thread *self, uint32_t index, uint64_t ip, uint64_t sp, uint64_t fp,
-                               uint32_t domain);
+/* The same for those that are not the head's most recent one. */
+uint32_t ta__path_find_further(const struct ta__thread *self, struct ta__path_head *head, uint64_t ip, uint64_t sp,
+                               uint64_t fp, uint32_t domain);
 
 /* The leaf of a stack that is kept and unchanged, or 0. */
 TA_INLINE TA_READS_STACKS uint32_t ta__path_find(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
                                                  uint32_t domain)
 {
-    const struct ta__near *near = self->near;
-    const struct ta__path *path = &near->paths[near->heads[ta__path_slot(ip, sp)]];
+    struct ta__near *near = self->near;
+    struct ta__path_head *head = &near->heads[ta__path_head_of(ip, sp)];
+    const struct ta__path_node *path = &near->nodes[head->recent];
     if (TA_UNLIKELY(near->tag != ta__load_relaxed(&ta__rules_tag.word)))
         return 0;
-    if (TA_LIKELY(ta__path_is(path, self, ip, sp, fp, domain)))
+    if (TA_LIKELY(ta__path_has_registers(path, self, ip, sp, fp, domain) && ta__path_is_unchanged(near, path, sp)))
         return path->leaf;
-    return ta__path_find_further(self, path->next, ip, sp, fp, domain);
+    return ta__path_find_further(self, head, ip, sp, fp, domain);
 }
 
 /* The leaf of the stack that begins with return address `ip`, whose frame has the registers sp and fp, for an
@@ -107,10 +131,21 @@ TA_INLINE uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t 
     return leaf;
 }
 
-/* The memo holds a stack of these registers, found by walking: keeps it if it was met before. `stack_high` as the walk
- * began, 0 on a foreign stack: that may be gone at the next look. */
-void ta__path_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
-                   uint32_t domain);
+/* The memo holds a stack of these registers, found by walking: keeps it. `stack_high` as the walk began. */
+TA_COLD void ta__path_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
+                           uint32_t domain);
+
+/* Was this stack walked before, not long ago? */
+TA_INLINE int ta__path_is_met_again(struct ta__near *near, uint32_t leaf, uint64_t sp)
+{
+    uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1);
+    uint32_t *candidate = &near->candidates[key >> 18];
+    if (*candidate == key)
+        return 1;
+    *candidate = key;
+    return 0;
+}
+_Static_assert(TA__PATH_CANDIDATES == 1 << 14, "as many as the number has bits");
 
 /* None counts any more. */
 void ta__paths_forget(struct ta__near *near);

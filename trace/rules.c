@@ -12,14 +12,14 @@
 
 #define SET_MASK ((1u << TA__RULE_SET_BITS) - 1)
 
-/* The tag of generation g: bit 63, and 22 bits of g in bits 0-15 and 57-62. */
+/* The tag of generation g: bit 63, and 20 bits of g in bits 0-13 and 57-62. */
 #define TAG_LIVE       (1ull << 63)
 #define TAG_LOW_BITS   TA__RULE_SET_BITS
 #define TAG_HIGH_BITS  6
 #define TAG_HIGH_SHIFT 57
 
 /* So many rules lie in nearly as many pages; a program that has them will soon touch all. */
-enum { POPULATE_AT = 192 };
+enum { POPULATE_AT = 64 };
 static uint32_t missed_count;
 
 _Alignas(4096) struct ta__rule_set ta__rule_sets[1u << TA__RULE_SET_BITS];

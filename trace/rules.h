@@ -1,6 +1,6 @@
 /* rules.h: the rule of an address, from a cache that is hit at every step of every walk.
  *
- * Two entries per set, chosen by the low 16 bits of the address: neighbouring call sites never meet, and two distant
+ * Two entries per set, chosen by the low 14 bits of the address: neighbouring call sites never meet, and two distant
  * hot ones that do meet both stay. An entry stores rule and address ^ rule ^ tag, so that a reader needs no lock: a
  * half written entry matches nothing. The tag carries the generation of the loaded modules in bits that user addresses
  * do not have or that a set has in common; entries of an older generation therefore never match again, even if a slow
@@ -10,8 +10,8 @@
  * address that equals one of the two in its low 32 bits and differs above exactly as the saved-fp slots of the rules
  * do. Objects that far apart with such addresses, at that instant: accepted.)
  *
- * Only return addresses are cached. The table is static and zero: 2 MiB, touched page by page by small programs, made resident at
- * once for others (a page that is read before it is written costs two faults); nothing to fail.
+ * Only return addresses are cached. The table is static and zero: 512 KiB, touched page by page by small programs and
+ * made resident at once for others (a page that is read before it is written costs two faults); nothing to fail.
  */
 #ifndef TA_TRACE_RULES_H
 #define TA_TRACE_RULES_H
@@ -23,7 +23,7 @@
 #include "base/attributes.h"
 #include "trace/rule.h"
 
-#define TA__RULE_SET_BITS 16
+#define TA__RULE_SET_BITS 14
 
 struct ta__rule_entry {
     uint64_t key; /* address ^ rule ^ tag */

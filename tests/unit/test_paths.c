@@ -144,7 +144,7 @@ static void test_threads_keep_stacks_of_their_own(void)
 
 static int kept_now(void)
 {
-    return (int)ta__self->near->paths_used - 1;
+    return (int)ta__self->near->nodes_used - 1;
 }
 
 static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)

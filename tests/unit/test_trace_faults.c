@@ -243,7 +243,7 @@ static void *thread_among_many(void *unused)
     return count == 0 ? "a block of a thread is untraced" : unused;
 }
 
-/* 64 MiB are left, of which the threads' stacks want 24: tracing may not have taken what they need. */
+/* 112 MiB are left, of which the threads' stacks want 24: tracing may not have taken what they need. */
 static int with_little_address_space(int unused)
 {
     (void)unused;
@@ -254,7 +254,7 @@ static int with_little_address_space(int unused)
     unsigned long pages;
     if (file == NULL || fscanf(file, "%lu", &pages) != 1 || fclose(file) != 0 || getrlimit(RLIMIT_AS, &limit) != 0)
         return 1;
-    limit.rlim_cur = pages * 4096 + ((rlim_t)64 << 20);
+    limit.rlim_cur = pages * 4096 + ((rlim_t)112 << 20);
     if (setrlimit(RLIMIT_AS, &limit) != 0)
         return 2;
     if (ta_start(50) != 0)
