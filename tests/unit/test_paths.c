@@ -159,7 +159,8 @@ static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)
             outer(&request);
             ta_free(request.block);
         }
-    TEST_ASSERT_EQUAL_INT(before + SITES, kept_now());
+    TEST_ASSERT_GREATER_OR_EQUAL_INT(before + SITES, kept_now());
+    TEST_ASSERT_LESS_OR_EQUAL_INT(before + 2 * SITES - 1, kept_now()); /* forks are counted too */
 }
 
 static void test_another_limit_forgets_what_was_kept(void)
