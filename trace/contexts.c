@@ -32,8 +32,9 @@ static struct {
     uint32_t context_count; /* release after the entry; read by any, acquire */
     uint32_t leaf_count;
     uint32_t context_max, leaf_max;
-    int is_full;        /* the cap is reached: new stacks go to <overflow> */
-    uint32_t *children; /* open addressing: context ids by (parent, address, module); 0 = empty */
+    int is_full;            /* the cap is reached: new stacks go to <overflow> */
+    uint32_t *children;     /* open addressing: context ids by (parent, address, module); 0 = empty */
+    uint32_t *latest_child; /* by context: paths are mostly met again soon, and lie together */
     uint64_t children_mask;
     uint32_t *attributions; /* by context: whose memory it is by the rules (attribution.h); NULL: there are none */
     struct ta__leaf_index indexes[32]; /* every generation of the leaf index */
@@ -118,12 +119,15 @@ static int make_tables(uint32_t max_contexts)
         tables.contexts = ta__memory_map(max * sizeof *tables.contexts);
         tables.leaves = ta__memory_map(leaf_max * sizeof *tables.leaves);
         tables.next_leaf = ta__memory_map(leaf_max * sizeof *tables.next_leaf);
-        if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL) {
+        tables.latest_child = ta__memory_map(max * sizeof *tables.latest_child);
+        if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL &&
+            tables.latest_child != NULL) {
             tables.context_max = max;
             tables.leaf_max = leaf_max;
             break;
         }
         ta__memory_unmap(tables.contexts, max * sizeof *tables.contexts);
+        ta__memory_unmap(tables.latest_child, max * sizeof *tables.latest_child);
         ta__memory_unmap(tables.leaves, leaf_max * sizeof *tables.leaves);
         ta__memory_unmap(tables.next_leaf, leaf_max * sizeof *tables.next_leaf);
         tables.contexts = NULL;
@@ -153,7 +157,8 @@ size_t ta__contexts_memory(void)
 {
     if (tables.contexts == NULL)
         return 0;
-    size_t bytes = ta__context_count() * sizeof *tables.contexts + ta__leaf_count() * sizeof *tables.leaves;
+    size_t bytes = ta__context_count() * (sizeof *tables.contexts + sizeof *tables.latest_child) +
+                   ta__leaf_count() * sizeof *tables.leaves;
     bytes += (tables.children_mask + 1) * sizeof *tables.children;
     for (uint32_t i = 0; i < tables.index_generation; i++)
         bytes += (tables.indexes[i].mask + 1) * sizeof(struct ta__leaf_entry);
@@ -193,17 +198,21 @@ static void children_grow(void)
 /* The child of `parent` for one frame; 0 when the tables are full. */
 static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module)
 {
+    uint32_t latest = tables.latest_child[parent];
+    if (latest != 0 && tables.contexts[latest].address == address && tables.contexts[latest].module == module)
+        return latest;
     uint64_t at = child_hash(parent, address, module) & tables.children_mask;
     for (uint32_t id; (id = tables.children[at]) != 0; at = (at + 1) & tables.children_mask) {
         const struct ta__source_context *context = &tables.contexts[id];
         if (context->address == address && context->parent == parent && context->module == module)
-            return id;
+            return tables.latest_child[parent] = id;
     }
     uint32_t id = tables.context_count;
     if (tables.is_full || id >= tables.context_max || id + (id >> 3) >= tables.children_mask)
         return 0;
     tables.contexts[id] = (struct ta__source_context){.address = address, .parent = parent, .module = module};
     tables.children[at] = id;
+    tables.latest_child[parent] = id;
     if (TA_UNLIKELY(tables.attributions != NULL))
         tables.attributions[id] = ta__attribution_of(tables.attributions[parent], address, module);
     ta__store_release(&tables.context_count, id + 1);
