@@ -32,8 +32,9 @@ static struct {
     uint32_t context_count; /* release after the entry; read by any, acquire */
     uint32_t leaf_count;
     uint32_t context_max, leaf_max;
-    int is_full;        /* the cap is reached: new stacks go to <overflow> */
-    uint32_t *children; /* open addressing: context ids by (parent, address, module); 0 = empty */
+    int is_full;            /* the cap is reached: new stacks go to <overflow> */
+    uint32_t *children;     /* open addressing: context ids by (parent, address, module); 0 = empty */
+    uint32_t *latest_child; /* by context: paths are mostly met again soon, and lie together */
     uint64_t children_mask;
     uint32_t *attributions; /* by context: whose memory it is by the rules (attribution.h); NULL: there are none */
     struct ta__leaf_index indexes[32]; /* every generation of the leaf index */
@@ -119,11 +120,11 @@ struct extent {
 static struct extent extent_within(uint32_t max_contexts, size_t room)
 {
     enum { THREADS_FORESEEN = 16 };
+    const size_t context_bytes = sizeof *tables.contexts + sizeof *tables.latest_child;
     const size_t leaf_bytes =
         sizeof *tables.leaves + sizeof *tables.next_leaf + THREADS_FORESEEN * sizeof(struct ta__source_counts);
     struct extent extent = {max_contexts, max_contexts < LEAVES_MAX_DEFAULT ? max_contexts : LEAVES_MAX_DEFAULT};
-    while (extent.contexts >= 2048 &&
-           extent.contexts * sizeof(struct ta__source_context) + extent.leaves * leaf_bytes > room / 4) {
+    while (extent.contexts >= 2048 && extent.contexts * context_bytes + extent.leaves * leaf_bytes > room / 4) {
         extent.contexts /= 2;
         if (extent.leaves > extent.contexts / 4)
             extent.leaves = extent.contexts / 4;
@@ -140,7 +141,9 @@ static int make_tables(uint32_t max_contexts)
         tables.contexts = ta__memory_map(extent.contexts * sizeof *tables.contexts);
         tables.leaves = ta__memory_map(extent.leaves * sizeof *tables.leaves);
         tables.next_leaf = ta__memory_map(extent.leaves * sizeof *tables.next_leaf);
-        if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL) {
+        tables.latest_child = ta__memory_map(extent.contexts * sizeof *tables.latest_child);
+        if (tables.contexts != NULL && tables.leaves != NULL && tables.next_leaf != NULL &&
+            tables.latest_child != NULL) {
             tables.context_max = extent.contexts;
             tables.leaf_max = extent.leaves;
             break;
@@ -148,6 +151,7 @@ static int make_tables(uint32_t max_contexts)
         ta__memory_unmap(tables.contexts, extent.contexts * sizeof *tables.contexts);
         ta__memory_unmap(tables.leaves, extent.leaves * sizeof *tables.leaves);
         ta__memory_unmap(tables.next_leaf, extent.leaves * sizeof *tables.next_leaf);
+        ta__memory_unmap(tables.latest_child, extent.contexts * sizeof *tables.latest_child);
         tables.contexts = NULL;
         tables.leaves = NULL;
     }
@@ -175,7 +179,8 @@ size_t ta__contexts_memory(void)
 {
     if (tables.contexts == NULL)
         return 0;
-    size_t bytes = ta__context_count() * sizeof *tables.contexts + ta__leaf_count() * sizeof *tables.leaves;
+    size_t bytes = ta__context_count() * (sizeof *tables.contexts + sizeof *tables.latest_child) +
+                   ta__leaf_count() * sizeof *tables.leaves;
     bytes += (tables.children_mask + 1) * sizeof *tables.children;
     for (uint32_t i = 0; i < tables.index_generation; i++)
         bytes += (tables.indexes[i].mask + 1) * sizeof(struct ta__leaf_entry);
@@ -215,17 +220,21 @@ static void children_grow(void)
 /* The child of `parent` for one frame; 0 when the tables are full. */
 static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module)
 {
+    uint32_t latest = tables.latest_child[parent];
+    if (latest != 0 && tables.contexts[latest].address == address && tables.contexts[latest].module == module)
+        return latest;
     uint64_t at = child_hash(parent, address, module) & tables.children_mask;
     for (uint32_t id; (id = tables.children[at]) != 0; at = (at + 1) & tables.children_mask) {
         const struct ta__source_context *context = &tables.contexts[id];
         if (context->address == address && context->parent == parent && context->module == module)
-            return id;
+            return tables.latest_child[parent] = id;
     }
     uint32_t id = tables.context_count;
     if (tables.is_full || id >= tables.context_max || id + (id >> 3) >= tables.children_mask)
         return 0;
     tables.contexts[id] = (struct ta__source_context){.address = address, .parent = parent, .module = module};
     tables.children[at] = id;
+    tables.latest_child[parent] = id;
     if (TA_UNLIKELY(tables.attributions != NULL))
         tables.attributions[id] = ta__attribution_of(tables.attributions[parent], address, module);
     ta__store_release(&tables.context_count, id + 1);
