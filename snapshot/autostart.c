@@ -38,6 +38,7 @@ __attribute__((constructor)) static void start_triggers(void)
         .at_limit = given->at_limit,
         .forked = given->process != 0 && given->process != getpid(),
         .no_children = given->no_follow,
+        .opener = ta__environment("TRACEALLOC_OPENER"),
         .loud = given->is_loud,
         .current_bytes = given->at_peak ? current_bytes : NULL,
     };

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/message.h"
+#include "snapshot/opener.h"
 #include "snapshot/take.h"
 
 /* What is asked of the helper; bits in triggers.requests. */
@@ -29,6 +30,7 @@ static struct {
     struct ta__trigger_options options;
     char path[NAME_ROOM], series[NAME_ROOM];
     int active;         /* started and not stopped; written by start and stop */
+    pid_t owner;        /* the process that this was set up in: a child of vfork is another one */
     int helper_missing; /* a child after fork has no helper yet */
     int forked;
     uint32_t requests;  /* the futex that the helper sleeps on */
@@ -217,6 +219,8 @@ static void take(const char *reason, int is_peak)
     pthread_mutex_unlock(&triggers.work);
     if (result != 0 && triggers.options.loud)
         ta__message_line("no snapshot: ", ta__error_text(), (const char *)NULL);
+    if (result != 0)
+        ta__opener_tell(ta__error_text());
     errno = saved_errno;
 }
 
@@ -434,6 +438,7 @@ static void in_child(void)
     triggers.control = unlocked;
     ta__record_forget(triggers.record);
     triggers.record = NULL;
+    triggers.owner = getpid();
     triggers.forked = 1;
     if (triggers.options.no_children)
         triggers.active = 0;
@@ -498,6 +503,9 @@ int ta__triggers_start(const struct ta__trigger_options *options)
         result = copy_name(triggers.series, options->series);
     if (result == 0) {
         triggers.options = *options;
+        triggers.owner = getpid();
+        ta__opener_set(options->opener);
+        ta__snapshot_remember_program();
         triggers.options.path = triggers.path;
         triggers.options.series = options->series == NULL ? NULL : triggers.series;
         triggers.forked = options->forked;
@@ -527,17 +535,44 @@ void ta__triggers_stop(void)
     pthread_mutex_unlock(&triggers.control);
 }
 
+/* Under `control`. */
+static void exit_locked(void)
+{
+    if (!triggers.active)
+        return;
+    stop_helper();
+    give_signal_back();
+    if (triggers.options.at_exit)
+        take("exit", 0);
+    stop_locked();
+}
+
 void ta__triggers_exit(void)
 {
     int saved_errno = errno;
     pthread_mutex_lock(&triggers.control);
-    if (triggers.active) {
-        stop_helper();
-        give_signal_back();
-        if (triggers.options.at_exit)
-            take("exit", 0);
-        stop_locked();
-    }
+    exit_locked();
     pthread_mutex_unlock(&triggers.control);
+    errno = saved_errno;
+}
+
+/* Possibly in a signal handler, on top of anything: no room on an alternate stack, no endless wait for a lock whose
+ * holder may be the interrupted code; a moment for one whose holder is another thread that ends the process. */
+void ta__triggers_exit_now(void)
+{
+    const struct timespec nap = {0, 1000000};
+    int saved_errno = errno;
+    stack_t stack;
+    if (!ta__load_acquire(&triggers.active) || triggers.owner != getpid() ||
+        (sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0))
+        return;
+    for (int tries = 0; tries < 1000; tries++) {
+        if (pthread_mutex_trylock(&triggers.control) == 0) {
+            exit_locked();
+            pthread_mutex_unlock(&triggers.control);
+            break;
+        }
+        nanosleep(&nap, NULL);
+    }
     errno = saved_errno;
 }

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
@@ -21,17 +22,44 @@ LEAK = """
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 __attribute__((noinline)) static void *leak(size_t size) { return malloc(size); }
+__attribute__((noinline)) static void churn(void)
+{
+    for (int i = 1; i <= 20; i++) { void *volatile block = malloc((size_t)i << 20); usleep(20000); free(block); }
+}
+static int work(int argc, char **argv)
+{
+    for (int i = 0; i < 90; i++) { void *volatile p = leak(1000); (void)p; }
+    if (strcmp(argv[1], "drop") == 0) return setgid(65534) != 0 || setuid(65534) != 0;
+    if (strcmp(argv[1], "chroot") == 0) return chroot(argv[2]) != 0 || chdir("/") != 0;
+    if (strcmp(argv[1], "close") == 0) { for (int i = 0; i < 1024; i++) close(i); return 0; }
+    if (strcmp(argv[1], "vfork") == 0) { if (vfork() == 0) _exit(0); return 0; }
+    if (strcmp(argv[1], "quick_exit") == 0) quick_exit(6);
+    if (strcmp(argv[1], "churn") == 0) churn();
+    if (strcmp(argv[1], "daemon") == 0) { if (daemon(1, 1) == 0) usleep(argc > 2 ? 500000u : 0u); return 0; }
+    if (strcmp(argv[1], "workers") == 0) {
+        for (int i = 0; i < 2; i++)
+            if (fork() == 0) {
+                for (int j = 0; j < 900; j++) { void *volatile p = leak(1000); (void)p; }
+                if (i == 1) return setgid(65534) != 0 || setuid(65534) != 0;
+                _exit(0);
+            }
+        while (wait(NULL) > 0) {}
+    }
+    return 0;
+}
 int main(int argc, char **argv)
 {
     for (int i = 0; i < 10; i++) { void *volatile p = leak(1000); (void)p; }
     if (argc > 1 && strcmp(argv[1], "spawn") == 0) { printf("%d\\n", system(argv[2])); return 0; }
     if (argc > 1 && strcmp(argv[1], "wait") == 0) { puts("ready"); fflush(stdout); for (;;) pause(); }
     if (argc > 1 && strcmp(argv[1], "_exit") == 0) _exit(3);
-    return argc > 1 ? atoi(argv[1]) : 0;
+    return argc > 1 && atoi(argv[1]) == 0 ? work(argc, argv) : argc > 1 ? atoi(argv[1]) : 0;
 }
 """
+ROOT = os.getuid() == 0
 
 
 class Run(unittest.TestCase):
@@ -61,6 +89,11 @@ class Run(unittest.TestCase):
                               check=True)
         return {row["key"]: (row["size"], row["count"]) for row in json.loads(done.stdout)}
 
+    def entries(self, name):
+        done = subprocess.run([TRACEALLOC, "list", name, "--csv"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              check=False)
+        return max(done.stdout.count(b"\n") - 1, 0)
+
     def test_status_and_two_lines_at_the_end(self):
         done = self.run_it("-o", "x.ta", "--", "./leak", "7")
         self.assertEqual(done.returncode, 7)
@@ -79,7 +112,7 @@ class Run(unittest.TestCase):
     def test_top_goes_to_standard_error(self):
         done = self.run_it("--top", "-o", "x.ta", "./leak")
         self.assertEqual(done.stdout, b"")
-        self.assertIn(b"leak.c:6  leak", done.stderr)
+        self.assertRegex(done.stderr, rb"leak\.c:\d+  leak")
 
     def test_standard_streams_are_the_programs(self):
         done = self.run_it("-q", "-o", "x.ta", "cat", input=b"\0through\xff")
@@ -89,7 +122,20 @@ class Run(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
             done = self.run_it("-o", "x.ta", "sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(done.returncode, -number)
-            self.assertIn(b"no recording was written", done.stderr)
+            self.assertEqual(done.stderr.decode(),
+                             f"tracealloc: no recording was written: {number.name} ended the program before it could "
+                             "(--interval=1 records on the way)\n")
+
+    def test_a_series_survives_death_by_signal(self):
+        with subprocess.Popen([TRACEALLOC, "run", "--interval=0.05", "-o", "x.ta", "./leak", "wait"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            running.stdout.readline()
+            while not os.path.exists("x.ta") or self.entries("x.ta") < 2:
+                pass
+            running.send_signal(signal.SIGTERM)
+            self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: recording in x\.ta \(\d+ entries\)\n"
+                             r"tracealloc: next: tracealloc diff --grown x\.ta x\.ta@0\n\Z")
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
 
     def test_signals_sent_to_us_reach_the_program(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
@@ -146,7 +192,7 @@ class Run(unittest.TestCase):
         done = self.run_it("-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
         self.assertGreaterEqual(len(glob.glob("x.ta.*")), 2)
-        self.assertIn(b"of other processes)", done.stderr)
+        self.assertIn(b"of other processes", done.stderr)
 
     def test_no_follow_leaves_children_alone(self):
         self.run_it("--no-follow", "-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
@@ -156,10 +202,101 @@ class Run(unittest.TestCase):
         self.run_it("--no-follow", "-o", "x.ta", "sh", "-c", "exec ./leak")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
 
-    def test_exit_without_exit_functions_is_told(self):
-        done = self.run_it("-o", "x.ta", "./leak", "_exit")
-        self.assertEqual(done.returncode, 3)
-        self.assertRegex(done.stderr, rb"\Atracealloc: no recording was written: [^\n]+\n\Z")
+    def test_exits_without_destructors_leave_a_recording(self):
+        for way, status, blocks in (("_exit", 3, 10), ("quick_exit", 6, 100)):
+            done = self.run_it("-o", "x.ta", "./leak", way)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(b"recording in x.ta\n", done.stderr)
+            self.assertEqual(self.rows("x.ta")["leak"], (blocks * 1000, blocks))
+            os.unlink("x.ta")
+
+    def test_a_child_of_vfork_touches_nothing(self):
+        for option in ((), ("--interval=10",)):
+            self.run_it(*option, "-o", "x.ta", "./leak", "vfork")
+            self.assertEqual(glob.glob("x.ta*"), ["x.ta"])
+            self.assertEqual(self.rows("x.ta")["leak"], (100000, 100))
+            os.unlink("x.ta")
+
+    def test_a_program_that_closes_everything_leaves_a_recording(self):
+        for option in ((), ("--interval=10",)):
+            done = self.run_it(*option, "-o", "x.ta", "./leak", "close")
+            self.assertIn(b"recording in x.ta\n", done.stderr)
+            self.assertEqual(self.rows("x.ta")["leak"], (100000, 100))
+            os.unlink("x.ta")
+
+    @unittest.skipUnless(ROOT, "only root can give up rights")
+    def test_without_the_right_to_write_the_recording_is_there_all_the_same(self):
+        for way in (("drop",), ("chroot", "/proc/self/fdinfo")):
+            for option in ((), ("--interval=10",)):
+                done = self.run_it(*option, "-o", "x.ta", "./leak", *way)
+                self.assertEqual((done.returncode, done.stderr[:34]), (0, b"tracealloc: recording in x.ta\ntrac"), way)
+                self.assertEqual(self.rows("x.ta")["leak"], (100000, 100))
+                program = subprocess.run([TRACEALLOC, "info", "x.ta", "--csv"], stdout=subprocess.PIPE, check=True)
+                self.assertIn(os.path.realpath("leak").encode(), program.stdout.splitlines()[1])
+                os.unlink("x.ta")
+
+    def test_workers_leave_recordings_and_the_largest_is_named(self):
+        done = self.run_it("-o", "x.ta", "./leak", "workers")
+        files = sorted(glob.glob("x.ta.*"))
+        self.assertEqual(len(files), 2 if ROOT else 1)
+        for name in files:
+            self.assertEqual(self.rows(name)["leak"], (1000000, 1000))
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta and [12] of other processes; "
+                         r"most memory in (x\.ta\.\d+)\ntracealloc: next: tracealloc top \1\n\Z")
+
+    def test_a_daemon_is_told_of(self):
+        done = self.run_it("-o", "x.ta", "./leak", "daemon", "long")
+        self.assertEqual(done.stderr.decode(), "tracealloc: no recording yet: 1 process still runs in the background "
+                         "(--interval=1 records on the way)\n")
+        while not glob.glob("x.ta.*"):
+            pass
+
+    def test_why_nothing_was_written_is_told(self):
+        with subprocess.Popen([TRACEALLOC, "run", "-o", "gone/x.ta", "./leak", "wait"], stdout=subprocess.PIPE) as missing:
+            missing.wait()
+        self.assertEqual(missing.returncode, 125)
+        os.mkdir("gone")
+        with subprocess.Popen([TRACEALLOC, "run", "--signal=USR2", "-o", "gone/x.ta", "./leak", "wait"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            running.stdout.readline()
+            os.rmdir("gone")
+            running.send_signal(signal.SIGUSR2)
+            time.sleep(0.2)
+            running.send_signal(signal.SIGTERM)
+            self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: process \d+: cannot create a file beside "
+                             r"[^\n]*/gone/x\.ta: [^\n]+\n\Z")
+
+    def test_peaks_are_entries_of_their_own(self):
+        done = self.run_it("--peak=50", "-o", "x.ta", "./leak", "churn")
+        listed = subprocess.run([TRACEALLOC, "list", "x.ta", "--json"], stdout=subprocess.PIPE, check=True)
+        live = [entry["current_bytes"] for entry in json.loads(listed.stdout)]
+        self.assertGreaterEqual(len(live), 3, live)
+        self.assertLess(live[-1], max(live))
+        highest = f"x.ta@{len(live) - 1 - live[::-1].index(max(live))}"
+        self.assertIn(f"next: tracealloc top {highest}\n".encode(), done.stderr)
+        self.assertGreater(self.rows(highest)["churn"][0], 1 << 20)
+
+    def test_rules_decide_domains_also_of_programs_started_elsewhere(self):
+        with open("rules", "w") as file:
+            file.write("7 leaks function=leak\n")
+        self.run_it("-q", "--rules=rules", "-o", "x.ta", "sh", "-c", f"cd / && exec '{os.getcwd()}/leak'")
+        done = subprocess.run([TRACEALLOC, "domains", "x.ta", "--json"], stdout=subprocess.PIPE, check=True)
+        self.assertIn((7, "leaks", 10000, 10),
+                      [(row["domain"], row["name"], row["live_bytes"], row["live_blocks"]) for row in json.loads(done.stdout)])
+        self.refuse(125, "--rules: missing: No such file or directory", "--rules=missing", "./leak")
+        with open("rules", "w") as file:
+            file.write("nonsense\n")
+        done = self.run_it("-q", "--rules=rules", "-o", "x.ta", "./leak")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rb"\Atracealloc: [^\n]*rules[^\n]*\n\Z")
+
+    def test_samples_are_scaled(self):
+        self.run_it("-q", "--sample=4KiB", "-o", "x.ta", "./leak", "workers")
+        files = glob.glob("x.ta.*")
+        size, _ = self.rows(files[0])["leak"]
+        self.assertTrue(400000 < size < 2000000, size)
+        done = subprocess.run([TRACEALLOC, "top", files[0]], stdout=subprocess.PIPE, check=True)
+        self.assertIn(b"sampled: one allocation per 4096 bytes in the mean, numbers are estimates", done.stdout)
 
     def refuse(self, status, text, *arguments):
         done = self.run_it(*arguments)
