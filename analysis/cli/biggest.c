@@ -5,17 +5,35 @@
 
 #include "analysis/cli/cli.h"
 
+/* As tracemalloc writes it; where the line is not known, the function's name says more than the line 0. */
+static int print_frame(const struct ta_frame *frame)
+{
+    char **lines = ta_traceback_format(ta_traceback_of(frame, 1, -1), TA_FORMAT_ALL, 0);
+    if (lines == NULL)
+        return -1;
+    for (size_t i = 0; lines[i] != NULL; i++) {
+        cli_print_text(lines[i], strlen(lines[i]));
+        if (i == 0 && frame->lineno == 0 && *frame->function != '\0') {
+            fputs(", in ", stdout);
+            cli_print_text(frame->function, strlen(frame->function));
+        }
+        putchar('\n');
+    }
+    free(lines);
+    return 0;
+}
+
 static int print_stack(const struct ta_statistics *statistics, size_t index)
 {
     struct ta_statistic statistic;
     ta_statistics_get(statistics, index, &statistic);
     printf("%" PRIu64 " memory blocks: %.1f KiB\n", statistic.count, (double)statistic.size / 1024);
-    char **lines = ta_traceback_format(statistic.traceback, TA_FORMAT_ALL, 0);
-    if (lines == NULL)
-        return -1;
-    for (size_t i = 0; lines[i] != NULL; i++)
-        cli_print_line(lines[i], strlen(lines[i]));
-    free(lines);
+    size_t length = ta_traceback_length(statistic.traceback);
+    for (size_t i = 0; i < length; i++) {
+        struct ta_frame frame;
+        if (ta_traceback_frame(statistic.traceback, (int64_t)i, &frame) != 0 || print_frame(&frame) != 0)
+            return -1;
+    }
     return 0;
 }
 

@@ -28,7 +28,8 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     ta_size_text((double)bytes, 0, live, sizeof live);
     ta_size_text((double)info.peak_bytes, 0, peak, sizeof peak);
     cli_short_path(path, name, sizeof name);
-    printf("%s: %s%s live%s in %" PRIu64 " blocks", name, cli_style(CLI_BOLD), live, cli_style(CLI_PLAIN), blocks);
+    printf("%s: %s%s live%s in %" PRIu64 " block%s", name, cli_style(CLI_BOLD), live, cli_style(CLI_PLAIN), blocks,
+           blocks == 1 ? "" : "s");
     if (info.peak_bytes > 0)
         printf(", peak %s", peak);
     if (*info.program != '\0')
@@ -118,32 +119,37 @@ static void find_examples(struct ta_snapshot *snapshot, struct example *examples
     free(slots);
 }
 
-/* Below a place without lines: its caller where that has lines, else the names of the functions above. */
-static void note_caller(struct cli_table *table, struct ta_traceback traceback)
+char *cli_caller_text(struct ta_traceback traceback, char **source)
 {
     struct ta_frame frame;
     char place[PATH_MAX + 16];
+    *source = NULL;
     for (int64_t i = -2; i >= -3 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
         if (frame.lineno == 0)
             continue;
         cli_place_text(&frame, place, sizeof place);
-        cli_table_note(table, "called from %s %s", place, frame.function);
-        char *source = cli_source_line(&frame);
-        if (source != NULL)
-            cli_table_note(table, "  %s", source);
-        free(source);
-        return;
+        *source = cli_source_line(&frame);
+        return cli_text("called from %s %s", place, frame.function);
     }
-    char *names = cli_text("%s", "");
+    char *names = NULL;
     for (int64_t i = -2; i >= -5 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
-        char *longer = cli_text("%s%s%s", names, *names != '\0' ? " < " : "",
+        char *longer = cli_text("%s%s%s", names != NULL ? names : "called by ", names != NULL ? " < " : "",
                                 *frame.function != '\0' ? frame.function : cli_base_name(frame.module));
         free(names);
         names = longer;
     }
-    if (*names != '\0')
-        cli_table_note(table, "called by %s", names);
-    free(names);
+    return names;
+}
+
+static void note_caller(struct cli_table *table, struct ta_traceback traceback)
+{
+    char *source, *caller = cli_caller_text(traceback, &source);
+    if (caller != NULL)
+        cli_table_note(table, "%s", caller);
+    if (source != NULL)
+        cli_table_note(table, "  %s", source);
+    free(caller);
+    free(source);
 }
 
 /* ---- the listing ---- */
@@ -292,8 +298,8 @@ static void print_rest(const struct listing *listing)
         blocks += statistic.count;
     }
     ta_size_text((double)size, 0, text, sizeof text);
-    printf("%s… and %zu more: %s live in %" PRIu64 " blocks (-n 0 lists all)%s\n", cli_style(CLI_DIM),
-           count - listing->rows, text, blocks, cli_style(CLI_PLAIN));
+    printf("%s… and %zu more: %s live in %" PRIu64 " block%s (-n 0 lists all)%s\n", cli_style(CLI_DIM),
+           count - listing->rows, text, blocks, blocks == 1 ? "" : "s", cli_style(CLI_PLAIN));
 }
 
 static void print_listing(const struct listing *listing)
@@ -353,7 +359,8 @@ static int run(int argc, char **argv)
             cli_print_summary(snapshot, options.operands[0]);
             putchar('\n');
             if (listing.total == 0 && options.order == TA_ORDER_PEAK)
-                cli_warning("%s: no peak was recorded: tracealloc run --peak does", options.operands[0]);
+                cli_warning("%s: no peaks of single stacks were recorded; tracealloc list tells which entry held most",
+                            options.operands[0]);
         }
         print_listing(&listing);
         status = cli_finish_output();

@@ -13,6 +13,9 @@ char *cli_source_line(const struct ta_frame *frame);
 /* "FILE:LINE" with the path shortened on terminals, the bare path where the line is not known. */
 void cli_place_text(const struct ta_frame *frame, char *text, size_t size);
 
+/* For a place without lines: its caller where that has lines (and its source line), else the names of the functions
+ * above; NULL when nothing is known. Both for free(). */
+char *cli_caller_text(struct ta_traceback traceback, char **source);
 /* A note below the last row for every frame, most recent first. */
 struct cli_table;
 void cli_note_stack(struct cli_table *table, struct ta_traceback traceback);
