@@ -20,7 +20,7 @@ allowed='ta_[a-z0-9][a-z0-9_]*'
 if [ "$kind" = override ]; then
     allowed="$allowed|malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign"
     allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim"
-    allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(n|d)[aw].*|_exit|_Exit"
+    allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
 fi
 exported() { nm "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 exported -D "$lib/libtracealloc.so" >"$work/shared"
