@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/top.h"
 
 /* As tracemalloc writes it; where the line is not known, the function's name says more than the line 0. */
 static int print_frame(const struct ta_frame *frame)
@@ -40,7 +41,8 @@ static int print_stack(const struct ta_statistics *statistics, size_t index)
 static int run(int argc, char **argv)
 {
     struct cli_options options;
-    if (cli_parse(&options, &cli_biggest, CLI_LIMIT | CLI_SORT | CLI_FILTERS | CLI_JSON, 1, 1, argc, argv) != 0)
+    if (cli_parse(&options, &cli_biggest, CLI_LIMIT | CLI_SORT | CLI_FILTERS | CLI_JSON | CLI_CSV, 1, 1, argc, argv) !=
+        0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();
@@ -58,6 +60,8 @@ static int run(int argc, char **argv)
         status = ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0
                      ? CLI_OK
                      : cli_library_error("standard output");
+    else if (options.csv)
+        cli_print_statistics_csv(statistics, rows, 1);
     else
         for (size_t i = 0; i < rows && i < ta_statistics_count(statistics) && status == CLI_OK; i++)
             status = print_stack(statistics, i) == 0 ? CLI_OK : cli_library_error(options.operands[0]);
@@ -70,13 +74,14 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_biggest = {
     .name = "biggest",
-    .arguments = "FILE[@ENTRY] [-n N] [--sort ORDER] [--where FILTER] [--json]",
+    .arguments = "FILE[@ENTRY] [-n N] [--sort ORDER] [--where FILTER] [--json | --csv]",
     .summary = "show the stack that holds most memory, with its source lines",
     .help = "  -n N             the N largest stacks: 1 unless given, 0 = all\n"
             "  --sort ORDER     live (default), count, total, calls, temporary or peak\n"
             "  --where FILTER   only traces for which the filter holds (docs/filters.md)\n"
             "  --spec FILE      only traces that a JSON list of filters keeps\n"
             "  --json           a list of {frames, size, count, str}\n"
+            "  --csv            the same numbers with a heading, the stack in one field\n"
             "\n"
             "  tracealloc biggest server.ta\n",
     .run = run,

@@ -448,12 +448,15 @@ void cli_print_line(const char *text, size_t length)
     putchar('\n');
 }
 
-/* A reader that has seen enough (a pipe closed early) is no trouble worth a word. */
+/* A reader that has seen enough (a pipe closed early) is no trouble worth a word. Where an earlier write failed, its
+ * errno is lost: one more byte of what is broken anyway brings it back. */
 int cli_finish_output(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_OK;
+    if (errno == 0 && write(STDOUT_FILENO, "\n", 1) == 1)
+        errno = EIO;
     if (errno == EPIPE)
         return CLI_TROUBLE;
     return cli_error("standard output: %s", strerror(errno));

@@ -18,9 +18,11 @@ static const struct cli_column columns[] = {
     {"allocated_count_diff", "", CLI_NUMBER_CHANGE, CLI_MACHINES_ONLY},
     {"key", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"line", "", CLI_NUMBER, CLI_MACHINES_ONLY},
+    {"stack", "", CLI_TEXT, CLI_MACHINES_ONLY | CLI_PEOPLE_ONLY}, /* by traceback: for machines */
     {"place", "WHERE", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_PATH},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
+enum { STACK = COLUMNS - 2 };
 
 /* Rows of the wrong direction are left out by --grown and --released. The order puts them last. */
 static size_t rows_of(const struct ta_differences *differences, const struct cli_options *options, size_t usual)
@@ -93,8 +95,12 @@ static void print_table(const struct comparison *comparison, const struct cli_op
     const struct ta_differences *differences = comparison->differences;
     const char *key = comparison->key;
     size_t rows = comparison->rows;
-    struct cli_table *table = cli_table_new(columns, COLUMNS);
-    int is_line = strcmp(key, "lineno") == 0;
+    struct cli_column chosen[COLUMNS];
+    int is_line = strcmp(key, "lineno") == 0, is_stack = strcmp(key, "traceback") == 0;
+    memcpy(chosen, columns, sizeof columns);
+    if (is_stack)
+        chosen[STACK].flags = CLI_MACHINES_ONLY;
+    struct cli_table *table = cli_table_new(chosen, COLUMNS);
     for (size_t i = 0; i < rows; i++) {
         struct ta_statistic_diff diff;
         struct ta_frame frame = {.filename = ""};
@@ -106,6 +112,7 @@ static void print_table(const struct comparison *comparison, const struct cli_op
         struct ta_frame innermost;
         int has_stack = find_stack(comparison, &frame, &stack, &innermost);
         char *label = has_stack ? cli_text("%s  %s", place, innermost.function) : cli_text("%s", place);
+        char *whole = is_stack ? cli_stack_text(diff.traceback) : NULL;
         cli_table_add(table, (struct cli_cell[COLUMNS]){{.change = diff.size_diff},
                                                         {.number = diff.size},
                                                         {.change = diff.count_diff},
@@ -114,7 +121,9 @@ static void print_table(const struct comparison *comparison, const struct cli_op
                                                         {.change = diff.allocated_count_diff},
                                                         {.text = frame.filename},
                                                         {.number = frame.lineno},
+                                                        {.text = whole},
                                                         {.text = label}});
+        free(whole);
         char *source = is_line ? cli_source_line(&frame) : NULL, *caller = NULL;
         if (source == NULL && has_stack && (caller = cli_caller_text(stack, &source)) != NULL)
             cli_table_note(table, "%s", caller);
@@ -123,7 +132,7 @@ static void print_table(const struct comparison *comparison, const struct cli_op
         free(label);
         free(caller);
         free(source);
-        if (strcmp(key, "traceback") == 0)
+        if (is_stack)
             cli_note_stack(table, diff.traceback);
     }
     cli_table_print(table, options);

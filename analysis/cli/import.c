@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/output.h"
 
 static int run(int argc, char **argv)
 {
@@ -20,7 +21,7 @@ static int run(int argc, char **argv)
     free(text);
     if (snapshot == NULL)
         return cli_library_error(options.operands[0]);
-    int status = ta_snapshot_dump(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
+    int status = cli_write_snapshot(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
     ta_snapshot_free(snapshot);
     return status;
 }

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/cli/output.h"
+
 static enum { AUTO, ALWAYS, NEVER } when = AUTO;
 
 int cli_set_color(const char *word)
@@ -180,6 +182,7 @@ static struct {
     pthread_cond_t ended;
     const char *label;
     atomic_size_t done, total;
+    atomic_int is_drawn;
     int is_running, is_over;
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -199,21 +202,28 @@ static void draw(unsigned round)
     } else {
         length = snprintf(line, sizeof line, "\r%s %c\033[K", progress.label, spinner[round % 4]);
     }
+    atomic_store(&progress.is_drawn, 1);
     if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
+}
+
+void cli_progress_wipe(void)
+{
+    if (atomic_exchange(&progress.is_drawn, 0))
+        (void)!write(STDERR_FILENO, "\r\033[K", 4);
 }
 
 static void *show(void *unused)
 {
     struct timespec next;
-    int drawn = 0;
+    unsigned round = 0;
     clock_gettime(CLOCK_REALTIME, &next);
     next.tv_sec += 1;
     pthread_mutex_lock(&progress.lock);
     while (!progress.is_over) {
         if (pthread_cond_timedwait(&progress.ended, &progress.lock, &next) == 0)
             continue;
-        draw((unsigned)drawn++);
+        draw(round++);
         next.tv_nsec += 200000000;
         if (next.tv_nsec >= 1000000000) {
             next.tv_nsec -= 1000000000;
@@ -221,8 +231,7 @@ static void *show(void *unused)
         }
     }
     pthread_mutex_unlock(&progress.lock);
-    if (drawn > 0 && write(STDERR_FILENO, "\r\033[K", 4) < 0)
-        return NULL;
+    cli_progress_wipe();
     return unused;
 }
 
@@ -234,6 +243,7 @@ void cli_progress_begin(const char *label)
     atomic_store(&progress.done, 0);
     atomic_store(&progress.total, 0);
     progress.is_over = 0;
+    cli_watch_signals();
     progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
 }
 

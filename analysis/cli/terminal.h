@@ -32,5 +32,7 @@ void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
 void cli_progress_begin(const char *label);
 void cli_progress_set(void *user, size_t done, size_t total);
 void cli_progress_end(void);
+/* From a signal handler: takes the line away. */
+void cli_progress_wipe(void);
 
 #endif

@@ -167,6 +167,7 @@ static const struct cli_column columns[] = {
     {"line", "", CLI_NUMBER, CLI_MACHINES_ONLY},
     {"function", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"source", "", CLI_TEXT, CLI_MACHINES_ONLY},
+    {"stack", "", CLI_TEXT, CLI_MACHINES_ONLY | CLI_PEOPLE_ONLY}, /* by traceback: for machines */
     {"place", "WHERE", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_PATH},
 };
 enum {
@@ -182,14 +183,17 @@ enum {
     LINE,
     FUNCTION,
     SOURCE,
+    STACK,
     PLACE,
     COLUMNS
 };
 
 /* Orders by history show the columns of history. */
-static void choose_columns(struct cli_column *chosen, enum ta_order order)
+static void choose_columns(struct cli_column *chosen, enum ta_order order, int by_stack)
 {
     memcpy(chosen, columns, sizeof columns);
+    if (by_stack)
+        chosen[STACK].flags = CLI_MACHINES_ONLY;
     if (!cli_order_wants_gone(order))
         return;
     chosen[ALLOCATED_SIZE].flags = chosen[ALLOCATED_COUNT].flags = chosen[TEMPORARY].flags = 0;
@@ -234,6 +238,52 @@ void cli_note_stack(struct cli_table *table, struct ta_traceback traceback)
     }
 }
 
+char *cli_stack_text(struct ta_traceback traceback)
+{
+    char *text = NULL;
+    size_t size = 0, length = ta_traceback_length(traceback);
+    FILE *stream = open_memstream(&text, &size);
+    struct ta_frame frame;
+    if (stream == NULL)
+        return cli_text("%s", "");
+    for (size_t i = 0; i < length && ta_traceback_frame(traceback, -1 - (int64_t)i, &frame) == 0; i++)
+        fprintf(stream, "%s%s:%u%s%s", i > 0 ? ";" : "", frame.filename, frame.lineno,
+                *frame.function != '\0' ? " " : "", frame.function);
+    fclose(stream);
+    return text;
+}
+
+void cli_print_statistics_csv(const struct ta_statistics *statistics, size_t rows, int by_stack)
+{
+    const struct cli_column fields[] = {
+        {"size", "", CLI_NUMBER, 0},
+        {"count", "", CLI_NUMBER, 0},
+        {"allocated_size", "", CLI_NUMBER, 0},
+        {"allocated_count", "", CLI_NUMBER, 0},
+        {"key", "", CLI_TEXT, 0},
+        {"line", "", CLI_NUMBER, 0},
+        {"stack", "", CLI_TEXT, by_stack ? 0 : CLI_PEOPLE_ONLY},
+    };
+    struct cli_table *table = cli_table_new(fields, sizeof fields / sizeof *fields);
+    for (size_t i = 0; i < rows && i < ta_statistics_count(statistics); i++) {
+        struct ta_statistic statistic;
+        struct ta_frame frame = {.filename = ""};
+        ta_statistics_get(statistics, i, &statistic);
+        ta_traceback_frame(statistic.traceback, -1, &frame);
+        char *stack = by_stack ? cli_stack_text(statistic.traceback) : NULL;
+        cli_table_add(table, (struct cli_cell[]){{.number = statistic.size},
+                                                 {.number = statistic.count},
+                                                 {.number = statistic.allocated_size},
+                                                 {.number = statistic.allocated_count},
+                                                 {.text = frame.filename},
+                                                 {.number = frame.lineno},
+                                                 {.text = stack}});
+        free(stack);
+    }
+    cli_table_print_csv(table);
+    cli_table_free(table);
+}
+
 static void add_row(struct cli_table *table, const struct listing *listing, size_t index, const struct example *example)
 {
     struct ta_statistic statistic;
@@ -257,6 +307,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         cli_short_path(frame.filename, place, sizeof place);
     char *label = *function != '\0' ? cli_text("%s  %s", place, function) : cli_text("%s", place);
     char *source = is_line ? cli_source_line(&frame) : NULL;
+    char *stack = is_stack ? cli_stack_text(statistic.traceback) : NULL;
     struct cli_cell cells[COLUMNS] = {
         [SIZE].number = statistic.size,
         [SHARE].share =
@@ -271,6 +322,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         [LINE].number = frame.lineno,
         [FUNCTION].text = function,
         [SOURCE].text = source,
+        [STACK].text = stack,
         [PLACE].text = label,
     };
     cli_table_add(table, cells);
@@ -280,6 +332,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         note_caller(table, largest);
     if (is_stack)
         cli_note_stack(table, statistic.traceback);
+    free(stack);
     free(source);
     free(label);
 }
@@ -305,7 +358,7 @@ static void print_rest(const struct listing *listing)
 static void print_listing(const struct listing *listing)
 {
     struct cli_column chosen[COLUMNS];
-    choose_columns(chosen, listing->options->order);
+    choose_columns(chosen, listing->options->order, strcmp(listing->key, "traceback") == 0);
     struct cli_table *table = cli_table_new(chosen, COLUMNS);
     size_t count = ta_statistics_count(listing->statistics);
     count = count < listing->rows ? count : listing->rows;
