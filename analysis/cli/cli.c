@@ -249,9 +249,10 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, un
             options->help = 1;
             return 0;
         }
-        if (option == ':')
+        unsigned wanting = optopt == 'o' ? CLI_OUTPUT : optopt == 'n' ? CLI_LIMIT : (unsigned)optopt;
+        if (option == ':' && (allowed & wanting) != 0)
             return cli_error("%s: %s wants a value", command->name, given), -1;
-        if (option == '?' || (allowed & (unsigned)option) == 0)
+        if (option == '?' || option == ':' || (allowed & (unsigned)option) == 0)
             return cli_error("%s: unknown option '%s' (see tracealloc %s --help)", command->name, given, command->name),
                    -1;
         if (take_option(options, option) != 0)

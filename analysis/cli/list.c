@@ -49,7 +49,10 @@ const struct cli_command cli_list = {
     .name = "list",
     .arguments = "FILE [--json | --csv]",
     .summary = "list the entries of a recording: when, how much was live, the peak",
-    .help = "Other commands take one of them as FILE@ENTRY; FILE alone is the last.\n"
+    .help = "  --json, --csv    the entries for other programs\n"
+            "  --color WHEN     auto (default), always or never; NO_COLOR is respected\n"
+            "\n"
+            "Other commands take one of them as FILE@ENTRY; FILE alone is the last.\n"
             "\n"
             "  tracealloc list server.ta\n",
     .run = run,

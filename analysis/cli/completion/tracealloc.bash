@@ -22,9 +22,9 @@ _tracealloc() {
     tree) options='--bottom-up --color --csv --depth --help --json --min --sort --spec --where' ;;
     flame) options='--bottom-up --help --min --sort --spec --title --where' ;;
     biggest) options='--csv --help --json --sort --spec --where' ;;
-    list) options='--csv --help --json' ;;
-    info) options='--csv --help --json' ;;
-    domains) options='--csv --help --json --where' ;;
+    list) options='--color --csv --help --json' ;;
+    info) options='--color --csv --help --json' ;;
+    domains) options='--color --csv --help --json' ;;
     pretty) options='--csv --help --json --spec --where' ;;
     stats) options='--csv --cumulative --help --json --key --limit --sort --spec --where' ;;
     filter) options='--help --spec --where' ;;

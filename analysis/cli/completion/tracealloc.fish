@@ -61,18 +61,20 @@ complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l sort -x -a 'l
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l spec -r
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a list -d 'list the entries of a recording: when, how much was live, the peak'
+complete -c tracealloc -n '__fish_seen_subcommand_from list' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l json
 complete -c tracealloc -n __fish_use_subcommand -f -a info -d 'say what is in a recording: program, times, options, counts, losses, modules'
+complete -c tracealloc -n '__fish_seen_subcommand_from info' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l json
 complete -c tracealloc -n __fish_use_subcommand -f -a domains -d 'list the domains: live, peak, totals, limits'
+complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l json
-complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a pretty -d 'print the pretty top of tracemallocs documentation'
 complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l help

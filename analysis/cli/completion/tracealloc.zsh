@@ -33,9 +33,9 @@ _tracealloc() {
     tree) _arguments '--bottom-up' '--color=:value:(auto always never)' '--csv' '--depth' '--help' '--json' '--min' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     flame) _arguments '--bottom-up' '--help' '--min' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--title' '--where' '*:recording:_files' ;;
     biggest) _arguments '--csv' '--help' '--json' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
-    list) _arguments '--csv' '--help' '--json' '*:recording:_files' ;;
-    info) _arguments '--csv' '--help' '--json' '*:recording:_files' ;;
-    domains) _arguments '--csv' '--help' '--json' '--where' '*:recording:_files' ;;
+    list) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
+    info) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
+    domains) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
     pretty) _arguments '--csv' '--help' '--json' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     stats) _arguments '--csv' '--cumulative' '--help' '--json' '--key=:value:(lineno filename traceback function module domain thread)' '--limit' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     filter) _arguments '--help' '--spec=:file:_files' '--where' '*:recording:_files' ;;
