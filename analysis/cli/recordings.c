@@ -114,6 +114,23 @@ void cli_recordings_free(struct cli_recordings *found)
 
 /* ---- words ---- */
 
+/* As a shell takes it; the text itself when nothing in it needs quoting. For free(). */
+static char *shell_word(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@%+=:,";
+    if (*text != '-' && *text != '\0' && text[strspn(text, plain)] == '\0')
+        return cli_text("%s", text);
+    char *word = cli_allocate(strlen(text) * 4 + 5, 1), *to = word;
+    to = stpcpy(to, *text == '-' ? "./'" : "'");
+    for (; *text != '\0'; text++)
+        if (*text == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = *text;
+    strcpy(to, "'");
+    return word;
+}
+
 /* The entry that held most; the last of equal ones. */
 static size_t peak_entry(const struct cli_recording *row)
 {
@@ -133,23 +150,26 @@ static size_t peak_entry(const struct cli_recording *row)
 void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int has_shown_top)
 {
     const struct cli_recording *first = found->first, *largest = found->largest;
-    const char *name = cli_relative_path(largest->path);
+    const char *path = cli_relative_path(largest->path);
+    char *name = shell_word(path);
     fprintf(stderr, "tracealloc: recording in %s", cli_relative_path(first->path));
     if (first->entries > 1)
         fprintf(stderr, " (%zu entries)", first->entries);
     if (found->count > 1) {
         fprintf(stderr, " and %zu of other processes", found->count - 1);
         if (largest != first)
-            fprintf(stderr, "; most memory in %s", name);
+            fprintf(stderr, "; most memory in %s", path);
     }
     fputc('\n', stderr);
     cli_opener_tell_failures();
+    fputs("tracealloc: next: tracealloc ", stderr);
     if (wants_peak && largest->entries > 1)
-        fprintf(stderr, "tracealloc: next: tracealloc top %s@%zu\n", name, peak_entry(largest));
+        fprintf(stderr, "top %s@%zu\n", name, peak_entry(largest));
     else if (largest->entries > 1)
-        fprintf(stderr, "tracealloc: next: tracealloc diff --grown %s %s@0\n", name, name);
+        fprintf(stderr, "diff --grown %s %s@0\n", name, name);
     else
-        fprintf(stderr, "tracealloc: next: tracealloc %s %s\n", has_shown_top ? "tree" : "top", name);
+        fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", name);
+    free(name);
 }
 
 /* Processes that were started with our token in their environment and have not ended. */

@@ -273,6 +273,11 @@ static char *output_pattern(const struct settings *settings)
         cli_error("run: %s: the name is longer than %d bytes: choose another with --output", name, OUTPUT_MAX);
         fail(RUN_TROUBLE);
     }
+    struct stat status;
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
+        cli_error("run: %s: is a folder: name a file in it with --output", name);
+        fail(RUN_TROUBLE);
+    }
     char *slash = strrchr(name, '/');
     *slash = '\0';
     if (strchr(name, '%') == NULL && access(*name != '\0' ? name : "/", W_OK | X_OK) != 0) {

@@ -102,6 +102,17 @@ class Run(unittest.TestCase):
                          "tracealloc: recording in x.ta\ntracealloc: next: tracealloc top x.ta\n")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
 
+    def test_the_next_command_can_be_pasted(self):
+        for name in ("my file's.ta", "$x`y.ta", "-dash.ta"):
+            done = self.run_it(f"--output={name}", "./leak")
+            command = done.stderr.decode().splitlines()[1].removeprefix("tracealloc: next: tracealloc ")
+            shown = subprocess.run(["sh", "-c", f"'{TRACEALLOC}' {command}"], stdout=subprocess.PIPE, check=True)
+            self.assertIn(b" leak\n", shown.stdout)
+            os.unlink(name)
+
+    def test_a_folder_is_no_output(self):
+        self.refuse(125, "is a folder", "-o", ".", "./leak")
+
     def test_default_name_has_program_and_process(self):
         self.run_it("--", "./leak")
         self.assertRegex(" ".join(glob.glob("*")), r"tracealloc\.leak\.\d+\.ta")
