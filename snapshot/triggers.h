@@ -41,6 +41,9 @@ void ta__triggers_exit(void);
 
 /* The same where no destructor runs (_exit); answers at once in a child of vfork and on an alternate signal stack. */
 void ta__triggers_exit_now(void);
+/* From now on SIGINT, SIGTERM and SIGHUP, where their action is the default one, do that before they end the process
+ * (exits.c). */
+void ta__watch_ends(void);
 
 /* From any thread, as often as wanted: two loads when there is nothing to do. */
 void ta__triggers_note_size(uint64_t current_bytes);

@@ -54,8 +54,7 @@ char *cli_relative_path(char *path)
 static int is_recent(const char *path, const struct timespec *since)
 {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-           status.st_mtim.tv_sec >= since->tv_sec - 1;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_mtim.tv_sec >= since->tv_sec - 1;
 }
 
 /* A file that holds no entry is none: a process may end before its first. */
@@ -68,6 +67,49 @@ static int read_recording(struct cli_recording *row)
         row->live = info.current_bytes;
     ta_recording_close(recording);
     return row->entries > 0;
+}
+
+/* Processes that were started with our token in their environment and have not ended. */
+static size_t count_running(void)
+{
+    char *wanted = cli_text("TRACEALLOC_OPENER=%s", cli_opener_name());
+    size_t count = 0, length = strlen(wanted) + 1;
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
+        if (*entry->d_name < '0' || *entry->d_name > '9' || atoi(entry->d_name) == getpid())
+            continue;
+        char *path = cli_text("/proc/%s/environ", entry->d_name);
+        size_t got = 0;
+        int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+        if (descriptor >= 0) {
+            static char text[1 << 18];
+            for (ssize_t more; got < sizeof text && (more = read(descriptor, text + got, sizeof text - got)) > 0;)
+                got += (size_t)more;
+            count += memmem(text, got, wanted, length) != NULL;
+            close(descriptor);
+        }
+        free(path);
+    }
+    if (processes != NULL)
+        closedir(processes);
+    free(wanted);
+    return count;
+}
+
+/* What a process left that was killed while it wrote. */
+static void remove_pieces(const char *pattern, const struct timespec *since)
+{
+    char *wanted = cli_recordings_glob(pattern, 0), *pieces = cli_text("%s.*.tmp", wanted);
+    glob_t names;
+    if (glob(pieces, 0, NULL, &names) == 0) {
+        if (count_running() == 0)
+            for (size_t i = 0; i < names.gl_pathc; i++)
+                if (is_recent(names.gl_pathv[i], since))
+                    unlink(names.gl_pathv[i]);
+        globfree(&names);
+    }
+    free(wanted);
+    free(pieces);
 }
 
 static void add_all(struct cli_recordings *found, const char *wanted, const struct timespec *since)
@@ -92,6 +134,7 @@ static void add_all(struct cli_recordings *found, const char *wanted, const stru
 void cli_recordings_find(struct cli_recordings *found, const char *pattern, pid_t process, const struct timespec *since)
 {
     *found = (struct cli_recordings){.rows = NULL};
+    remove_pieces(pattern, since);
     char *own = cli_recordings_glob(pattern, process), *all = cli_recordings_glob(pattern, 0);
     add_all(found, own, since); /* first: the program's own */
     add_all(found, all, since);
@@ -170,33 +213,6 @@ void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int
     else
         fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", name);
     free(name);
-}
-
-/* Processes that were started with our token in their environment and have not ended. */
-static size_t count_running(void)
-{
-    char *wanted = cli_text("TRACEALLOC_OPENER=%s", cli_opener_name());
-    size_t count = 0, length = strlen(wanted) + 1;
-    DIR *processes = opendir("/proc");
-    for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
-        if (*entry->d_name < '0' || *entry->d_name > '9' || atoi(entry->d_name) == getpid())
-            continue;
-        char *path = cli_text("/proc/%s/environ", entry->d_name);
-        size_t got = 0;
-        int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-        if (descriptor >= 0) {
-            static char text[1 << 18];
-            for (ssize_t more; got < sizeof text && (more = read(descriptor, text + got, sizeof text - got)) > 0;)
-                got += (size_t)more;
-            count += memmem(text, got, wanted, length) != NULL;
-            close(descriptor);
-        }
-        free(path);
-    }
-    if (processes != NULL)
-        closedir(processes);
-    free(wanted);
-    return count;
 }
 
 void cli_recordings_tell_none(int status, int is_series)

@@ -359,9 +359,10 @@ static void prepare_environment(const struct settings *settings, const char *lib
     const char *options = getenv("TRACEALLOC_OPTIONS");
     char *preload =
         preloaded != NULL && *preloaded != '\0' ? cli_text("%s:%s", library, preloaded) : cli_text("%s", library);
-    char *all = cli_text(
-        "%s%soutput=%s%s%s%s", options != NULL ? options : "", options != NULL && *options != '\0' ? "," : "", pattern,
-        settings->is_series ? ",series=yes" : "", settings->does_not_follow ? ",follow=no" : "", settings->options);
+    char *all =
+        cli_text("ends=yes,%s%soutput=%s%s%s%s", options != NULL ? options : "",
+                 options != NULL && *options != '\0' ? "," : "", pattern, settings->is_series ? ",series=yes" : "",
+                 settings->does_not_follow ? ",follow=no" : "", settings->options);
     cli_opener_start(pattern);
     if (setenv("TRACEALLOC_OPENER", cli_opener_name(), 1) != 0 || setenv("LD_PRELOAD", preload, 1) != 0 ||
         setenv("TRACEALLOC", settings->frames, 1) != 0 || setenv("TRACEALLOC_OPTIONS", all, 1) != 0) {

@@ -59,6 +59,37 @@ int main(int argc, char **argv)
     return argc > 1 && atoi(argv[1]) == 0 ? work(argc, argv) : argc > 1 ? atoi(argv[1]) : 0;
 }
 """
+HANDLERS = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void handle(int number) { (void)number; printf(" handled "); }
+int main(int argc, char **argv)
+{
+    struct sigaction action, former;
+    void *volatile block = malloc(1000);
+    (void)block, (void)argc;
+    memset(&action, 1, sizeof action);
+    sigaction(SIGTERM, NULL, &action);
+    printf("%d", action.sa_handler == SIG_DFL && action.sa_flags == 0);
+    printf("%d", signal(SIGTERM, handle) == SIG_DFL);
+    raise(SIGTERM);
+    printf("%d", signal(SIGTERM, SIG_DFL) == handle);
+    printf("%d", signal(SIGTERM, SIG_IGN) == SIG_DFL);
+    raise(SIGTERM);
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGTERM, &action, &former);
+    printf("%d", former.sa_handler == SIG_IGN);
+    sigaction(SIGTERM, NULL, &former);
+    printf("%d\\n", former.sa_handler == SIG_DFL);
+    fflush(stdout);
+    if (strcmp(argv[1], "vfork") != 0) raise(SIGTERM);
+    if (vfork() == 0) { raise(SIGTERM); _exit(1); }
+    return 0;
+}
+"""
 ROOT = os.getuid() == 0
 
 
@@ -130,12 +161,55 @@ class Run(unittest.TestCase):
         self.assertEqual((done.stdout, done.stderr), (b"\0through\xff", b""))
 
     def test_death_by_signal_is_passed_on(self):
-        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
             done = self.run_it("-o", "x.ta", "sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(done.returncode, -number)
             self.assertEqual(done.stderr.decode(),
                              f"tracealloc: no recording was written: {number.name} ended the program before it could "
                              "(--interval=1 records on the way)\n")
+
+    def test_what_usually_ends_a_server_leaves_a_recording(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as running:
+                running.stdout.readline()
+                running.send_signal(number)
+                self.assertEqual(running.stderr.read(), b"tracealloc: recording in x.ta\n"
+                                                        b"tracealloc: next: tracealloc top x.ta\n")
+            self.assertEqual(running.returncode, -number)
+            self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+            os.unlink("x.ta")
+
+    def test_the_program_sees_its_own_signal_handlers_only(self):
+        with open("handlers.c", "w") as file:
+            file.write(HANDLERS)
+        subprocess.run(["cc", "-g", "-o", "handlers", "handlers.c"], check=True)
+        for argument, status in (("raise", -signal.SIGTERM), ("vfork", 0)):
+            self.assertEqual(subprocess.run(["./handlers", argument], stdout=subprocess.PIPE, check=False).returncode, status)
+            done = self.run_it("-q", "-o", "x.ta", "./handlers", argument)
+            self.assertEqual((done.returncode, done.stdout), (status, b"11 handled 1111\n"))
+            self.assertEqual(glob.glob("x.ta*"), ["x.ta"])
+            self.assertIn("main", self.rows("x.ta"))
+            os.unlink("x.ta")
+
+    def test_python_keeps_its_keyboard_interrupt_and_ends_pools(self):
+        with open("pool.py", "w") as file:
+            file.write("import multiprocessing, os, signal\n"
+                       "def work(n): return n\n"
+                       "if __name__ == '__main__':\n"
+                       "    try: os.kill(os.getpid(), signal.SIGINT); signal.pause()\n"
+                       "    except KeyboardInterrupt: pass\n"
+                       "    multiprocessing.set_start_method('fork')\n"
+                       "    with multiprocessing.Pool(3) as pool: print(sum(pool.map(work, range(30))), flush=True)\n"
+                       "    os.kill(os.getpid(), signal.SIGTERM)\n")
+        done = self.run_it("-q", "-o", "x.ta", sys.executable, "pool.py")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (-signal.SIGTERM, b"435\n", b""))
+        self.assertEqual(len(glob.glob("x.ta*")), 4)
+        self.assertEqual(glob.glob("*.tmp"), [])
+
+    def child_of(self, process):
+        with open(f"/proc/{process}/task/{process}/children") as file:
+            return int(file.read().split()[0])
 
     def test_a_series_survives_death_by_signal(self):
         with subprocess.Popen([TRACEALLOC, "run", "--interval=0.05", "-o", "x.ta", "./leak", "wait"],
@@ -143,7 +217,7 @@ class Run(unittest.TestCase):
             running.stdout.readline()
             while not os.path.exists("x.ta") or self.entries("x.ta") < 2:
                 pass
-            running.send_signal(signal.SIGTERM)
+            os.kill(self.child_of(running.pid), signal.SIGKILL)
             self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: recording in x\.ta \(\d+ entries\)\n"
                              r"tracealloc: next: tracealloc diff --grown x\.ta x\.ta@0\n\Z")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
@@ -273,7 +347,7 @@ class Run(unittest.TestCase):
             os.rmdir("gone")
             running.send_signal(signal.SIGUSR2)
             time.sleep(0.2)
-            running.send_signal(signal.SIGTERM)
+            os.kill(self.child_of(running.pid), signal.SIGKILL)
             self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: process \d+: cannot create a file beside "
                              r"[^\n]*/gone/x\.ta: [^\n]+\n\Z")
 
