@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/top.h"
 
 /* As tracemalloc writes it; where the line is not known, the function's name says more than the line 0. */
@@ -49,12 +50,15 @@ static int run(int argc, char **argv)
     struct ta_snapshot *snapshot = cli_load_filtered(options.operands[0], &options);
     if (snapshot == NULL)
         return CLI_TROUBLE;
+    cli_progress_begin("grouping the traces");
     struct ta_statistics *statistics = cli_order_wants_gone(options.order)
                                            ? ta_snapshot_churn(snapshot, "traceback", 0)
                                            : ta_snapshot_statistics(snapshot, "traceback", 0);
     int status = CLI_OK, descriptor = 1;
     size_t rows = cli_rows(&(struct cli_options){.limit = options.limit}, 1);
-    if (statistics == NULL || ta_statistics_sort(statistics, options.order) != 0)
+    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, options.order) == 0;
+    cli_progress_end();
+    if (!is_sorted)
         status = cli_library_error(options.operands[0]);
     else if (options.json)
         status = ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/table.h"
 
 static const struct cli_column columns[] = {
@@ -23,6 +24,7 @@ static void report(void *user, int severity, uint64_t offset, const char *sectio
     static const char *const words[] = {"note", "warning", "error"};
     const struct listing *listing = user;
     const char *word = words[severity >= 0 && severity <= 2 ? severity : 2];
+    cli_progress_wipe();
     if (listing->table != NULL)
         cli_table_add(listing->table, (struct cli_cell[COLUMNS]){
                                           {.text = word}, {.number = offset}, {.text = section}, {.text = text}});
@@ -41,7 +43,9 @@ static int run(int argc, char **argv)
     struct listing listing = {options.operands[0], NULL};
     if (options.json || options.csv)
         listing.table = cli_table_new(columns, COLUMNS);
+    cli_progress_begin("checking the recording");
     long problems = ta_recording_check(listing.path, report, &listing);
+    cli_progress_end();
     if (problems >= 0 && listing.table != NULL)
         cli_table_print(listing.table, &options);
     else if (problems == 0)

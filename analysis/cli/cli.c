@@ -328,12 +328,14 @@ char *cli_read_file(const char *path, size_t *length)
 /* The library tells how far it is on this thread, with done == total at the end. */
 static void show_symbols(void *user, size_t done, size_t total)
 {
-    if (done == total) {
+    static int has_begun;
+    if (!has_begun)
+        cli_progress_begin("looking up symbols");
+    has_begun = done < total;
+    if (has_begun)
+        cli_progress_set(user, done, total);
+    else
         cli_progress_end();
-        return;
-    }
-    cli_progress_begin("looking up symbols");
-    cli_progress_set(user, done, total);
 }
 
 struct ta_snapshot *cli_load(const char *path)

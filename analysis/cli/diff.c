@@ -179,10 +179,13 @@ static int compare(struct ta_snapshot *new_snapshot, struct ta_snapshot *old_sna
     const char *key = options->key != NULL ? options->key : "lineno";
     enum ta_order order = options->grown ? TA_ORDER_GROWTH : options->released ? TA_ORDER_RELEASED : options->order;
     warn_about_limits(new_snapshot, old_snapshot);
+    cli_progress_begin("comparing the snapshots");
     struct ta_differences *differences = ta_snapshot_compare_to(new_snapshot, old_snapshot, key, options->cumulative);
     struct ta_differences *stacks = NULL;
+    int is_sorted = differences != NULL && ta_differences_sort(differences, order) == 0;
     int status = CLI_TROUBLE;
-    if (differences == NULL || ta_differences_sort(differences, order) != 0) {
+    cli_progress_end();
+    if (!is_sorted) {
         cli_library_error("diff");
     } else {
         size_t rows = rows_of(differences, options, cli_on_terminal() ? 10 : SIZE_MAX);

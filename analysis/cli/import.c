@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/output.h"
 
 static int run(int argc, char **argv)
@@ -17,7 +18,9 @@ static int run(int argc, char **argv)
     char *text = cli_read_file(options.operands[0], &length);
     if (text == NULL)
         return CLI_TROUBLE;
+    cli_progress_begin("reading the traces");
     struct ta_snapshot *snapshot = ta_snapshot_import_json(text, length);
+    cli_progress_end();
     free(text);
     if (snapshot == NULL)
         return cli_library_error(options.operands[0]);

@@ -39,7 +39,9 @@ int cli_write_snapshot(struct ta_snapshot *snapshot, const char *path)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         sigaddset(&set, ends[i]);
     sigprocmask(SIG_BLOCK, &set, &before);
+    cli_progress_begin("writing the recording");
     int result = ta_snapshot_dump(snapshot, path);
+    cli_progress_end();
     sigprocmask(SIG_SETMASK, &before, NULL);
     return result;
 }

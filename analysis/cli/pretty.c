@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/top.h"
 
 /* The last two components: "folder/file". */
@@ -82,9 +83,11 @@ static int run(int argc, char **argv)
     if (snapshot == NULL)
         return CLI_TROUBLE;
     const struct ta_filter unknown = {.type = TA_FILTER_FILENAME, .pattern = "<unknown>"};
+    cli_progress_begin("grouping the traces");
     known = ta_snapshot_filter_traces(snapshot, &unknown, 1);
     struct ta_statistics *statistics = known == NULL ? NULL : ta_snapshot_statistics(known, "lineno", 0);
     int status;
+    cli_progress_end();
     if (statistics == NULL) {
         status = cli_library_error(options.operands[0]);
     } else {

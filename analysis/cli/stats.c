@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/top.h"
 
 static int print_text(const struct ta_statistics *statistics, size_t limit)
@@ -43,11 +44,14 @@ static int run(int argc, char **argv)
         return CLI_TROUBLE;
 
     const char *key = options.key != NULL ? options.key : "lineno";
+    cli_progress_begin("grouping the traces");
     struct ta_statistics *statistics = cli_order_wants_gone(options.order)
                                            ? ta_snapshot_churn(snapshot, key, options.cumulative)
                                            : ta_snapshot_statistics(snapshot, key, options.cumulative);
     int status = CLI_TROUBLE;
-    if (statistics == NULL || ta_statistics_sort(statistics, options.order) != 0)
+    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, options.order) == 0;
+    cli_progress_end();
+    if (!is_sorted)
         cli_library_error(options.operands[0]);
     else if (options.csv) {
         cli_print_statistics_csv(statistics, options.limit, strcmp(key, "traceback") == 0);

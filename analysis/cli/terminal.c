@@ -180,7 +180,9 @@ static struct {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    const char *label;
+    _Atomic(const char *) label;
+    const char *labels[8]; /* of what began inside of what; the innermost one is shown */
+    unsigned depth;
     atomic_size_t done, total;
     atomic_int is_drawn;
     int is_running, is_over;
@@ -198,9 +200,10 @@ static void draw(unsigned round)
         memset(bar, '.', 20);
         memset(bar, '#', full);
         bar[20] = '\0';
-        length = snprintf(line, sizeof line, "\r%s [%s] %zu of %zu\033[K", progress.label, bar, done, total);
+        length =
+            snprintf(line, sizeof line, "\r%s [%s] %zu of %zu\033[K", atomic_load(&progress.label), bar, done, total);
     } else {
-        length = snprintf(line, sizeof line, "\r%s %c\033[K", progress.label, spinner[round % 4]);
+        length = snprintf(line, sizeof line, "\r%s %c\033[K", atomic_load(&progress.label), spinner[round % 4]);
     }
     atomic_store(&progress.is_drawn, 1);
     if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
@@ -235,16 +238,22 @@ static void *show(void *unused)
     return unused;
 }
 
+static void start(void)
+{
+    cli_watch_signals();
+    progress.is_over = 0;
+    progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
+}
+
 void cli_progress_begin(const char *label)
 {
-    if (!isatty(STDERR_FILENO) || progress.is_running)
+    if (!isatty(STDERR_FILENO) || progress.depth == sizeof progress.labels / sizeof *progress.labels)
         return;
-    progress.label = label;
-    atomic_store(&progress.done, 0);
-    atomic_store(&progress.total, 0);
-    progress.is_over = 0;
-    cli_watch_signals();
-    progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
+    progress.labels[progress.depth++] = label;
+    atomic_store(&progress.label, label);
+    cli_progress_set(NULL, 0, 0);
+    if (progress.depth == 1)
+        start();
 }
 
 void cli_progress_set(void *user, size_t done, size_t total)
@@ -256,6 +265,11 @@ void cli_progress_set(void *user, size_t done, size_t total)
 
 void cli_progress_end(void)
 {
+    if (progress.depth > 0 && --progress.depth > 0) {
+        atomic_store(&progress.label, progress.labels[progress.depth - 1]);
+        cli_progress_set(NULL, 0, 0);
+        return;
+    }
     if (!progress.is_running)
         return;
     pthread_mutex_lock(&progress.lock);

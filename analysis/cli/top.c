@@ -372,7 +372,9 @@ static void print_listing(const struct listing *listing)
             ta_traceback_frame(statistic.traceback, -1, &frame);
             examples[i] = (struct example){.filename = frame.filename, .lineno = frame.lineno};
         }
+        cli_progress_begin("looking at the traces");
         find_examples(listing->snapshot, examples, count, listing->options->order);
+        cli_progress_end();
     }
     for (size_t i = 0; i < count; i++)
         add_row(table, listing, i, examples != NULL ? &examples[i] : NULL);
@@ -398,11 +400,14 @@ static int run(int argc, char **argv)
                               .options = &options,
                               .key = options.key != NULL ? options.key : "lineno",
                               .rows = cli_rows(&options, 10)};
+    cli_progress_begin("grouping the traces");
     listing.statistics = cli_order_wants_gone(options.order)
                              ? ta_snapshot_churn(snapshot, listing.key, options.cumulative)
                              : ta_snapshot_statistics(snapshot, listing.key, options.cumulative);
+    int is_sorted = listing.statistics != NULL && ta_statistics_sort(listing.statistics, options.order) == 0;
     int status = CLI_TROUBLE;
-    if (listing.statistics == NULL || ta_statistics_sort(listing.statistics, options.order) != 0) {
+    cli_progress_end();
+    if (!is_sorted) {
         cli_library_error(options.operands[0]);
     } else {
         struct ta_statistic total;
