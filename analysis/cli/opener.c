@@ -25,7 +25,8 @@ enum { TOKEN_LENGTH = 32, PACKET_ROOM = 4096 + TOKEN_LENGTH + 1, FAILURES_SHOWN 
 static struct {
     char name[96]; /* NAME:TOKEN */
     const char *token;
-    char *pattern; /* for fnmatch */
+    char *pattern;  /* for fnmatch */
+    int has_suffix; /* children may add ".PID" to it */
     int listening, stop[2], is_serving;
     pthread_t thread;
     size_t failures;
@@ -54,6 +55,9 @@ int cli_opener_start(const char *pattern)
     for (size_t i = 0; i < TOKEN_LENGTH / 2; i++)
         length += sprintf(opener.name + length, "%02x", random[4 + i]);
     opener.pattern = cli_recordings_glob(pattern, 0);
+    opener.has_suffix = strstr(pattern, "%p") == NULL;
+    if (opener.has_suffix) /* no star: ".PID" is looked at apart, so that no other name is opened */
+        opener.pattern[strlen(opener.pattern) - 1] = '\0';
     return 0;
 }
 
@@ -82,11 +86,25 @@ static void answer(int connection, int error, int descriptor)
     (void)!sendmsg(connection, &message, MSG_NOSIGNAL);
 }
 
+/* Whether it is a name that the runtime makes of the pattern. */
+static int is_ours(const char *path)
+{
+    if (fnmatch(opener.pattern, path, FNM_PATHNAME) == 0)
+        return 1;
+    const char *dot = strrchr(path, '.');
+    if (!opener.has_suffix || dot == NULL || dot[1] == '\0' || dot[1 + strspn(dot + 1, "0123456789")] != '\0')
+        return 0;
+    char *stem = cli_text("%.*s", (int)(dot - path), path);
+    int is_one = fnmatch(opener.pattern, stem, FNM_PATHNAME) == 0;
+    free(stem);
+    return is_one;
+}
+
 static void open_for(int connection, const char *path)
 {
     int descriptor = -1;
     errno = EACCES;
-    if (fnmatch(opener.pattern, path, FNM_PATHNAME) == 0)
+    if (is_ours(path))
         descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0666);
     answer(connection, descriptor >= 0 ? 0 : errno, descriptor);
     if (descriptor >= 0)

@@ -329,6 +329,21 @@ class Run(unittest.TestCase):
         self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta and 2 of other processes; "
                          r"most memory in (x\.ta\.\d+)\ntracealloc: next: tracealloc top \1\n\Z")
 
+    def test_only_names_of_the_run_are_opened_for_who_knows_the_token(self):
+        script = ("import os, socket, struct, sys\n"
+                  "name, token = os.environ['TRACEALLOC_OPENER'].split(':')\n"
+                  "def ask(token, path):\n"
+                  "    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:\n"
+                  "        s.connect(b'\\0' + name.encode())\n"
+                  "        s.send(token.encode() + b'O' + os.path.realpath(path).encode())\n"
+                  "        answer, files, _, _ = socket.recv_fds(s, 4, 1)\n"
+                  "        return (struct.unpack('i', answer)[0] if answer else None), len(files)\n"
+                  "print([ask(token, p) for p in ('x.ta', 'x.ta.77', 'x.tar', 'x.ta.7.gz', 'y.ta', 'x.ta/../y')],"
+                  " ask('0' * len(token), 'x.ta'))\n")
+        done = self.run_it("-q", "-o", "x.ta", sys.executable, "-c", script)
+        self.assertEqual(done.stdout.decode(), "[(0, 1), (0, 1), (13, 0), (13, 0), (13, 0), (13, 0)] (None, 0)\n", done.stderr)
+        self.assertFalse(os.path.exists("y.ta") or os.path.exists("x.tar"))
+
     def test_a_daemon_is_told_of(self):
         done = self.run_it("-o", "x.ta", "./leak", "daemon", "long")
         self.assertEqual(done.stderr.decode(), "tracealloc: no recording yet: 1 process still runs in the background "
