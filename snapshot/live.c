@@ -7,6 +7,7 @@
 #include "base/atomics.h"
 #include "base/error.h"
 #include "trace/modules.h"
+#include "trace/peak.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
 
@@ -81,6 +82,7 @@ int ta__source_open(struct ta__source *source)
     source->traceback_limit = (uint32_t)ta_get_traceback_limit();
     source->sample_bytes = ta__trace_sample_bytes();
     source->options = ta__options.text;
+    source->leaf_peak_count = ta__peak_open(&source->leaf_peak_bytes);
     ta_get_traced_memory(&current, &peak);
     source->current_bytes = current;
     source->peak_bytes = peak;
@@ -96,7 +98,8 @@ int ta__source_open(struct ta__source *source)
 
 void ta__source_close(struct ta__source *source)
 {
-    (void)source;
+    if (source->leaf_peak_count != 0)
+        ta__peak_close();
 }
 
 void ta__source_note_failure(void)

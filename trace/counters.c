@@ -16,6 +16,7 @@
 #include "base/atomics.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "trace/peak.h"
 #include "trace/sample.h"
 #include "trace/trace.h"
 
@@ -46,13 +47,21 @@ void ta__counters_flush(struct ta__thread *self)
     raise_peak(before + high);
     ta__store_relaxed(&self->high, 0);
     ta__store_relaxed(&self->headroom, 0);
+    if (TA_UNLIKELY(before + delta >= ta__load_relaxed(&ta__peak_due.falling) && delta < high))
+        ta__peak_record(before + delta);
 }
 
 void ta__counters_new_high(struct ta__thread *self)
 {
-    int64_t high = ta__load_relaxed(&self->high) - ta__load_relaxed(&self->headroom);
+    int64_t jump = -ta__load_relaxed(&self->headroom);
+    int64_t high = ta__load_relaxed(&self->high) + jump;
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
+    /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
+    int64_t current = ta__load_relaxed(&totals.current) + high;
+    int64_t due = ta__load_relaxed(jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
+    if (TA_UNLIKELY(current >= due))
+        ta__peak_record(current);
     if (high > TA__FLUSH_BYTES)
         ta__counters_flush(self);
 }
@@ -173,6 +182,7 @@ void ta__counters_clear(void)
         ta__memory_reset(totals.shared, bytes);
     ta__store_relaxed(&totals.current, 0);
     ta__store_relaxed(&totals.peak, 0);
+    ta__peak_clear();
 }
 
 void ta__counters_reset_peak(void)
@@ -187,9 +197,11 @@ void ta__counters_reset_peak(void)
     }
     ta__store_relaxed(&totals.current, current);
     ta__store_relaxed(&totals.peak, current);
+    ta__peak_clear();
 }
 
 void ta__counters_after_fork(void)
 {
     totals.lock.state = 0;
+    ta__peak_after_fork();
 }
