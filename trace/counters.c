@@ -39,7 +39,8 @@ static void raise_peak(int64_t candidate)
         ;
 }
 
-void ta__counters_flush(struct ta__thread *self)
+/* What the thread had becomes part of the sum that all see, and the thread that completes a peak sees that it does. */
+static void flush(struct ta__thread *self, const int64_t *due)
 {
     int64_t high = ta__load_relaxed(&self->high);
     int64_t delta = high - ta__load_relaxed(&self->headroom);
@@ -47,8 +48,13 @@ void ta__counters_flush(struct ta__thread *self)
     raise_peak(before + high);
     ta__store_relaxed(&self->high, 0);
     ta__store_relaxed(&self->headroom, 0);
-    if (TA_UNLIKELY(before + delta >= ta__load_relaxed(&ta__peak_due.falling) && delta < high))
+    if (TA_UNLIKELY(before + delta >= ta__load_relaxed(due)))
         ta__peak_record(before + delta);
+}
+
+void ta__counters_flush(struct ta__thread *self)
+{
+    flush(self, &ta__peak_due.falling);
 }
 
 void ta__counters_new_high(struct ta__thread *self)
@@ -58,12 +64,10 @@ void ta__counters_new_high(struct ta__thread *self)
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
     /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
-    int64_t current = ta__load_relaxed(&totals.current) + high;
-    int64_t due = ta__load_relaxed(jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
-    if (TA_UNLIKELY(current >= due))
-        ta__peak_record(current);
     if (high > TA__FLUSH_BYTES)
-        ta__counters_flush(self);
+        flush(self, jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
+    else if (TA_UNLIKELY(ta__load_relaxed(&totals.current) + high >= ta__load_relaxed(&ta__peak_due.grown)))
+        ta__peak_record(ta__load_relaxed(&totals.current) + high);
 }
 
 static struct ta__source_counts *shared_counts(void)

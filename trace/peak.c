@@ -19,6 +19,7 @@ static struct {
     uint64_t *live_bytes; /* of each leaf; reserved for as many as there can be */
     uint32_t count;       /* leaves covered */
     uint64_t epoch;       /* of the counters that it was made from */
+    int32_t was_missed;   /* somebody had something to write down while it was in use */
 } list;
 
 static int64_t step(int64_t size, int part)
@@ -32,6 +33,18 @@ static void set_due(int64_t size, uint64_t rows)
     int is_long = rows > MANY_ROWS;
     ta__store_relaxed(&ta__peak_due.grown, size + step(size, is_long ? 5 : 20));
     ta__store_relaxed(&ta__peak_due.falling, size + step(size, is_long ? 20 : 100));
+}
+
+static int64_t current_now(void)
+{
+    size_t current, peak;
+    ta__counters_traced(&current, &peak);
+    return (int64_t)current;
+}
+
+static int was_missed(void)
+{
+    return ta__load_relaxed(&list.was_missed) && ta__exchange_acq_rel(&list.was_missed, 0);
 }
 
 static int begin_writing(void)
@@ -65,15 +78,20 @@ static void write_down(int64_t current)
 void ta__peak_record(int64_t current)
 {
     int saved_errno = errno;
-    if (!begin_writing())
-        return;
-    if (list.live_bytes == NULL)
-        list.live_bytes = ta__memory_map(ta__leaf_capacity() * sizeof *list.live_bytes);
-    if (list.live_bytes == NULL)
-        ta__peak_due = (struct ta__peak_due){INT64_MAX, INT64_MAX};
-    else if (current >= ta__load_relaxed(&ta__peak_due.falling)) /* not since another thread did it */
-        write_down(current);
-    ta__store_release(&list.users, 0);
+    while (current >= ta__load_relaxed(&ta__peak_due.falling)) { /* not since another thread did it */
+        if (!begin_writing()) {
+            ta__store_relaxed(&list.was_missed, 1);
+            break;
+        }
+        if (list.live_bytes == NULL)
+            list.live_bytes = ta__memory_map(ta__leaf_capacity() * sizeof *list.live_bytes);
+        if (list.live_bytes == NULL)
+            ta__peak_due = (struct ta__peak_due){INT64_MAX, INT64_MAX};
+        else
+            write_down(current);
+        ta__store_release(&list.users, 0);
+        current = was_missed() ? current_now() : INT64_MIN;
+    }
     errno = saved_errno;
 }
 
@@ -99,10 +117,7 @@ static int begin_reading(void)
 
 uint32_t ta__peak_open(const uint64_t **live_bytes)
 {
-    size_t current, peak;
-    ta__counters_traced(&current, &peak);
-    if ((int64_t)current >= ta__load_relaxed(&ta__peak_due.falling))
-        ta__peak_record((int64_t)current); /* the peak is now, or was a moment ago */
+    ta__peak_record(current_now()); /* the peak may be now, or a moment ago */
     if (!begin_reading())
         return 0;
     *live_bytes = list.live_bytes;
@@ -115,6 +130,8 @@ uint32_t ta__peak_open(const uint64_t **live_bytes)
 void ta__peak_close(void)
 {
     __atomic_fetch_sub(&list.users, 1, __ATOMIC_RELEASE);
+    if (was_missed())
+        ta__peak_record(current_now());
 }
 
 /* A snapshot may be reading, or writing from outside the allocator: what it gets is told by the epoch. */

@@ -5,7 +5,8 @@
  * has grown by a hundredth. What is written down last before a snapshot is therefore within a twentieth of the peak,
  * most often within a hundredth; with several threads less what they have not flushed (TA__FLUSH_BYTES each).
  * The allocating thread does it, inside the allocator: one pass over the counters, as often as the logarithm of the
- * peak, with coarser steps where many threads have many leaves. It waits for nobody: while a snapshot reads the list it stays as it is, and the next occasion is taken. */
+ * peak, with coarser steps where many threads have many leaves. It waits for nobody: while a snapshot reads the list it
+ * stays as it is, and is brought up to date afterwards. */
 #ifndef TA_TRACE_PEAK_H
 #define TA_TRACE_PEAK_H
 

@@ -62,6 +62,7 @@ struct ta__source_thread {
     uint32_t flags;
     char name[16];
 };
+enum { TA__THREAD_ENDED = 1 };
 
 /* What ta_track recorded: one trace each. */
 struct ta__source_tracked {

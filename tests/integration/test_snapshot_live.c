@@ -309,6 +309,50 @@ static void test_peak_of_a_growing_program_is_now(void)
     ta_snapshot_free(snapshot);
 }
 
+enum { AT_ONCE = 4, EACH = 800000 };
+static pthread_barrier_t together;
+
+static void *allocate_together(void *unused)
+{
+    pthread_barrier_wait(&together);
+    void *block = allocate_there(EACH);
+    pthread_barrier_wait(&together);
+    ta_free(block);
+    return unused;
+}
+
+static void test_peak_that_threads_make_together_is_seen(void)
+{
+    pthread_t threads[AT_ONCE];
+    pthread_barrier_init(&together, NULL, AT_ONCE);
+    for (int round = 0; round < 20; round++) {
+        ta_clear_traces();
+        for (int i = 0; i < AT_ONCE; i++)
+            TEST_ASSERT_EQUAL(0, pthread_create(&threads[i], NULL, allocate_together, NULL));
+        for (int i = 0; i < AT_ONCE; i++)
+            pthread_join(threads[i], NULL);
+        struct ta_snapshot *snapshot = ta_take_snapshot();
+        TEST_ASSERT_EQUAL_UINT64(AT_ONCE * EACH, at_peak(snapshot, EACH, UINT64_MAX));
+        ta_snapshot_free(snapshot);
+    }
+    pthread_barrier_destroy(&together);
+}
+
+static void test_threads_that_allocated_are_listed(void)
+{
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    TEST_ASSERT_NOT_NULL(view);
+    uint32_t found = 0, ended = 0;
+    for (uint32_t i = 0; i < view->thread_count; i++) {
+        found += view->threads[i].tid == (uint32_t)getpid() && view->threads[i].flags == 0;
+        ended += (view->threads[i].flags & TA__THREAD_ENDED) != 0;
+    }
+    TEST_ASSERT_EQUAL(1, found);
+    TEST_ASSERT_GREATER_OR_EQUAL(AT_ONCE, ended); /* those of the tests before */
+    ta_snapshot_free(snapshot);
+}
+
 static void test_reset_and_clear_forget_the_recorded_peak(void)
 {
     adapt_to_the_start();
@@ -341,6 +385,8 @@ int main(void)
     RUN_TEST(test_blocks_alive_at_the_peak_are_found_after_they_were_freed);
     RUN_TEST(test_recorded_peak_is_within_a_twentieth_of_the_peak);
     RUN_TEST(test_peak_of_a_growing_program_is_now);
+    RUN_TEST(test_peak_that_threads_make_together_is_seen);
+    RUN_TEST(test_threads_that_allocated_are_listed);
     RUN_TEST(test_reset_and_clear_forget_the_recorded_peak);
     int failures = UNITY_END();
     unlink(path);
