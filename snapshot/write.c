@@ -601,17 +601,9 @@ static int put_entry(struct ta__writer *writer, const struct ta__source *source,
 static void take_back(struct ta__writer *writer)
 {
     struct ta__sink *sink = &writer->chunks.sink;
-    uint64_t offset = writer->chunks.entry_offset;
-    int undone = 1;
-    if (sink->descriptor < 0)
-        sink->memory.length = offset;
-    else
-        undone =
-            ftruncate(sink->descriptor, (off_t)offset) == 0 && lseek(sink->descriptor, (off_t)offset, SEEK_SET) >= 0;
-    if (undone) {
-        sink->written = offset;
-        sink->error = 0;
-    }
+    int number = sink->error;
+    if (ta__sink_cut(sink, writer->chunks.entry_offset) != 0)
+        sink->error = number;
     writer->reset = 1;
 }
 
