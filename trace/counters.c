@@ -114,9 +114,9 @@ static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
         add_counts(counts, shared + first, n);
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
-        const struct ta__thread *thread = thread_at(slot);
-        if (thread->counts != NULL)
-            add_counts(counts, thread->counts + first, n);
+        const struct ta__source_counts *own = ta__load_acquire(&thread_at(slot)->counts);
+        if (own != NULL)
+            add_counts(counts, own + first, n);
     }
 }
 
