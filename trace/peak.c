@@ -10,7 +10,7 @@
 #include "trace/trace.h"
 
 /* Few rows at once: whoever allocates may have a small stack. */
-enum { STEP_LEAST = 1024, ROWS_AT_ONCE = 32, MANY_ROWS = 4 << 20 };
+enum { STEP_LEAST = 1024, ROWS_AT_ONCE = 32, MANY_ROWS = 1 << 20 };
 
 struct ta__peak_due ta__peak_due = {STEP_LEAST, STEP_LEAST};
 
