@@ -12,6 +12,11 @@
 
 #include "tests/support/names.h"
 
+#if defined(TEST_TA_NAMES) /* libc's is not ours then */
+#undef strdup
+#define strdup(text) ta_domain_strdup(ta_domain_current(), text)
+#endif
+
 void setUp(void)
 {
     const char *frames = getenv("TA_TEST_FRAMES");
