@@ -95,7 +95,7 @@ int ta__source_open(struct ta__source *source)
     source->traceback_limit = (uint32_t)ta_get_traceback_limit();
     source->sample_bytes = ta__trace_sample_bytes();
     source->options = ta__options.text;
-    source->leaf_peak_count = ta__peak_open(&source->leaf_peak_bytes);
+    source->leaf_peak_count = ta__peak_open(&source->leaf_peak_bytes, &source->peak_is_now);
     ta_get_traced_memory(&current, &peak);
     source->current_bytes = current;
     source->peak_bytes = peak;

@@ -18,6 +18,7 @@ static struct {
     int32_t users;        /* how many read the list; -1: it is being written. Acquire and release */
     uint64_t *live_bytes; /* of each leaf; reserved for as many as there can be */
     uint32_t count;       /* leaves covered */
+    int64_t current;      /* the sum that it is of */
     uint64_t epoch;       /* of the counters that it was made from */
     int32_t was_missed;   /* somebody had something to write down while it was in use */
 } list;
@@ -72,7 +73,8 @@ static void write_down(int64_t current)
     }
     list.count = count;
     list.epoch = epoch;
-    set_due(sum > current ? sum : current, (uint64_t)count * (uint64_t)ta__world_size());
+    list.current = sum > current ? sum : current;
+    set_due(list.current, (uint64_t)count * (uint64_t)ta__world_size());
 }
 
 void ta__peak_record(int64_t current)
@@ -115,12 +117,15 @@ static int begin_reading(void)
     return 0;
 }
 
-uint32_t ta__peak_open(const uint64_t **live_bytes)
+uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now)
 {
-    ta__peak_record(current_now()); /* the peak may be now, or a moment ago */
+    int64_t current = current_now();
+    ta__peak_record(current); /* the peak may be now, or a moment ago */
+    *is_now = 0;
     if (!begin_reading())
         return 0;
     *live_bytes = list.live_bytes;
+    *is_now = list.count != 0 && current >= list.current;
     if (list.live_bytes != NULL && list.count != 0 && list.epoch == ta__trace_epoch())
         return list.count;
     ta__peak_close();

@@ -25,8 +25,8 @@ extern struct ta__peak_due ta__peak_due;
 TA_COLD void ta__peak_record(int64_t current);
 
 /* The list, for a snapshot: it does not change until ta__peak_close. Answers the number of leaves that it covers, 0
- * when there is nothing in it; then there is nothing to close. Outside of operations. */
-uint32_t ta__peak_open(const uint64_t **live_bytes);
+ * when there is nothing in it; then there is nothing to close. `is_now`: as much is live now. Outside of operations. */
+uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now);
 void ta__peak_close(void);
 
 /* The list is of the past: with the world stopped. */
