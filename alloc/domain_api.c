@@ -80,7 +80,7 @@ TA_ENTRY void ta_domain_push(uint32_t domain)
 {
     struct ta__thread *self = ta__self;
     struct ta__scope *next = self->scope + 1;
-    if (TA_UNLIKELY(next->key != domain)) {
+    if (TA_UNLIKELY(ta__owner_read(&next->key) != domain)) {
         push_slow(domain, 0);
         return;
     }
@@ -113,7 +113,7 @@ TA_ENTRY void ta_domain_pop(void)
 {
     struct ta__thread *self = ta__self;
     struct ta__scope *scope = self->scope;
-    if (TA_UNLIKELY(scope->key == TA__SCOPE_EDGE)) {
+    if (TA_UNLIKELY(ta__owner_read(&scope->key) == TA__SCOPE_EDGE)) {
         pop_slow(self);
         return;
     }

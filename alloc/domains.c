@@ -330,6 +330,8 @@ static int new_high(struct ta__thread *self, struct ta__domain_slot *slot, size_
 
 int ta__domain_new_high(struct ta__thread *self, struct ta__domain_slot *slot, size_t size)
 {
+    if (slot->headroom >= 0) /* it was the thread's sum over all domains that is new */
+        return 1;
     return new_high(self, slot, size, 1);
 }
 

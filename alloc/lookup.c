@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "trace/contexts.h"
 #include "trace/modules.h"
+#include "trace/peak.h"
 #include "trace/rules.h"
 #include "trace/sample.h"
 #include "trace/tracked.h"
@@ -186,7 +187,7 @@ void ta_get_health(struct ta_health *health, size_t size)
 
 size_t ta_get_tracer_memory(void)
 {
-    size_t bytes = ta__contexts_memory() + ta__rules_resident();
+    size_t bytes = ta__contexts_memory() + ta__rules_resident() + ta__peak_memory();
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
         const struct ta__thread *thread = (const struct ta__thread *)ta__world_member(slot);

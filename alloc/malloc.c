@@ -435,7 +435,7 @@ __attribute__((noinline)) static void *domain_malloc_slow(uint32_t domain, size_
 /* The thread's slot of a number used before; NULL when that takes longer to find out. */
 TA_INLINE struct ta__domain_slot *known_slot(const struct ta__thread *self, uint32_t domain)
 {
-    uint64_t cached = ta__load_relaxed(&ta__domain_cache[domain % TA__DOMAIN_CACHE]);
+    uint64_t cached = ta__load_acquire(&ta__domain_cache[domain % TA__DOMAIN_CACHE]);
     return TA_LIKELY(cached >> 32 == domain) ? &self->domains->slots[(uint32_t)cached] : NULL;
 }
 

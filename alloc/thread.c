@@ -70,10 +70,12 @@ static void give_structure(struct ta__thread *self)
 
 static void learn_name(struct ta__thread *self)
 {
-    self->tid = (int32_t)syscall(SYS_gettid);
+    uint64_t name[2] = {0};
+    ta__store_relaxed(&self->tid, (int32_t)syscall(SYS_gettid));
     self->is_main = self->tid == getpid();
-    memset(self->name, 0, sizeof self->name);
-    pthread_getname_np(pthread_self(), self->name, sizeof self->name);
+    pthread_getname_np(pthread_self(), (char *)name, sizeof name);
+    ta__store_relaxed(&self->name[0], name[0]);
+    ta__store_relaxed(&self->name[1], name[1]);
 }
 
 struct ta__thread *ta__thread_get(void)

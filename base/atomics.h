@@ -34,6 +34,14 @@
 #define ta__owner_add(p, v) (*(p) += (v))
 #endif
 
+/* The owner's read of an aligned word that another thread may replace at any moment (relaxed), as the operand of the
+ * instruction that needs it. */
+#if defined(__SANITIZE_THREAD__)
+#define ta__owner_read(p) ta__load_relaxed(p)
+#else
+#define ta__owner_read(p) (*(p))
+#endif
+
 TA_INLINE void ta__cpu_pause(void)
 {
 #if defined(__x86_64__)

@@ -76,9 +76,10 @@ void ta__world_after_fork(const struct ta__world_member *self);
  * the others notice. */
 void ta__gate_change(uint32_t set, uint32_t clear);
 
+/* Acquire: what a stopper did is seen by operations that begin after it; pairs with ta__world_resume. */
 TA_INLINE uint32_t ta__gate_read(void)
 {
-    return ta__load_relaxed(&ta__gate);
+    return ta__load_acquire(&ta__gate);
 }
 
 /* Goes to the label unless nothing is traced and nobody waits. Spelled in assembly where it pays: gcc makes three
@@ -91,7 +92,7 @@ TA_INLINE uint32_t ta__gate_read(void)
 #else
 #define TA__GO_IF_GATED_OR_LARGE(size, label)                                                                          \
     do {                                                                                                               \
-        if (TA_UNLIKELY((size) >= ta__load_relaxed(&ta__gate_size)))                                                   \
+        if (TA_UNLIKELY((size) >= ta__load_acquire(&ta__gate_size)))                                                   \
             goto label;                                                                                                \
     } while (0)
 #define TA__GO_IF_GATED(label)                                                                                         \

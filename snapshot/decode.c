@@ -886,6 +886,17 @@ void ta__decoder_close(struct ta__decoder *decoder)
     ta__buffer_free(&decoder->data_traces);
 }
 
+/* The entry was taken at the peak. */
+static void peak_is_now(struct ta__decoder *decoder)
+{
+    const struct counts *counts = TA__ROWS(const struct counts, decoder->counts);
+    uint64_t *peaks = TA__ROWS(uint64_t, decoder->peaks);
+    for (uint32_t id = 0; id < TA__ROW_COUNT(struct leaf, decoder->leaves); id++) {
+        int64_t live = (int64_t)(counts[id].allocated_bytes - counts[id].freed_bytes);
+        peaks[id] = live > 0 ? (uint64_t)live : 0;
+    }
+}
+
 int ta__decoder_entry(struct ta__decoder *decoder, const struct ta__entry_place *place)
 {
     decoder->digest = 0;
@@ -908,6 +919,8 @@ int ta__decoder_entry(struct ta__decoder *decoder, const struct ta__entry_place 
         decoder->digest = ta__hash_roll(decoder->digest, header.hash);
         offset += TA__CHUNK_HEADER_LENGTH + header.stored;
     }
+    if (decoder->fields[TA__FIELD_PEAK_IS_NOW])
+        peak_is_now(decoder);
     return 0;
 }
 

@@ -102,7 +102,8 @@ enum ta__field {
     TA__FIELD_FOREIGN_FREES = 16,
     TA__FIELD_INVALID_FREES = 17,
     TA__FIELD_SNAPSHOT_ERRORS = 18,
-    TA__FIELD_LAST = 18,
+    TA__FIELD_PEAK_IS_NOW = 19, /* 1: no PEAK, its values are the live bytes of this entry */
+    TA__FIELD_LAST = 19,
 };
 
 /* Tags of rows in FRAMES. */

@@ -2,11 +2,14 @@
 #include "snapshot/live.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "alloc/alloc.h"
 #include "base/atomics.h"
 #include "base/error.h"
+#include "base/world.h"
 #include "trace/modules.h"
+#include "trace/peak.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
 
@@ -56,10 +59,20 @@ static int get_domain(const struct ta__source *source, uint32_t index, struct ta
     return 1;
 }
 
+/* Who allocated so far. Leaves are not kept per thread, so that no trace names one of these: a block may be freed by
+ * another thread than its own, and only the sum over threads has a meaning. */
 static int get_thread(const struct ta__source *source, uint32_t index, struct ta__source_thread *row)
 {
-    (void)source, (void)index, (void)row;
-    return 0; /* leaves are not kept per thread */
+    const struct ta__thread *thread = (const struct ta__thread *)ta__world_member((int)index);
+    if (index >= source->thread_count || thread == NULL)
+        return 0;
+    const uint64_t name[2] = {ta__load_relaxed(&thread->name[0]), ta__load_relaxed(&thread->name[1])};
+    *row = (struct ta__source_thread){
+        .tid = (uint32_t)ta__load_relaxed(&thread->tid),
+        .flags = ta__world_is_present((int)index) ? 0 : TA__THREAD_ENDED,
+    };
+    memcpy(row->name, name, sizeof row->name);
+    return 1;
 }
 
 int ta__source_open(struct ta__source *source)
@@ -76,11 +89,13 @@ int ta__source_open(struct ta__source *source)
     source->domain_count = ta__domain_count();
     source->context_count = ta__context_count();
     source->module_count = ta__modules_count();
+    source->thread_count = (uint32_t)ta__world_size();
     source->contexts = ta__contexts();
     source->leaves = ta__leaves();
     source->traceback_limit = (uint32_t)ta_get_traceback_limit();
     source->sample_bytes = ta__trace_sample_bytes();
     source->options = ta__options.text;
+    source->leaf_peak_count = ta__peak_open(&source->leaf_peak_bytes, &source->peak_is_now);
     ta_get_traced_memory(&current, &peak);
     source->current_bytes = current;
     source->peak_bytes = peak;
@@ -96,7 +111,8 @@ int ta__source_open(struct ta__source *source)
 
 void ta__source_close(struct ta__source *source)
 {
-    (void)source;
+    if (source->leaf_peak_count != 0)
+        ta__peak_close();
 }
 
 void ta__source_note_failure(void)

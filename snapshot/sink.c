@@ -59,6 +59,23 @@ void ta__quiet_end(struct ta__quiet *quiet)
     errno = saved_errno;
 }
 
+struct ta__identity ta__identity_of(int descriptor)
+{
+    int saved_errno = errno;
+    struct stat status;
+    struct ta__identity identity = {0, 0};
+    if (fstat(descriptor, &status) == 0)
+        identity = (struct ta__identity){status.st_dev, status.st_ino};
+    errno = saved_errno;
+    return identity;
+}
+
+int ta__is_identical(int descriptor, struct ta__identity identity)
+{
+    struct ta__identity present = ta__identity_of(descriptor);
+    return present.device == identity.device && present.inode == identity.inode && present.inode != 0;
+}
+
 void ta__sink_memory(struct ta__sink *sink)
 {
     memset(sink, 0, sizeof *sink);
@@ -69,6 +86,21 @@ void ta__sink_descriptor(struct ta__sink *sink, int descriptor)
 {
     memset(sink, 0, sizeof *sink);
     sink->descriptor = descriptor;
+    sink->identity = ta__identity_of(descriptor);
+}
+
+int ta__sink_cut(struct ta__sink *sink, uint64_t length)
+{
+    sink->written = length;
+    sink->error = 0;
+    sink->is_torn = 0;
+    if (sink->descriptor < 0)
+        sink->memory.length = length;
+    else if (!ta__is_identical(sink->descriptor, sink->identity))
+        sink->is_torn = 1; /* whoever finds the file again cuts it then */
+    else if (ftruncate(sink->descriptor, (off_t)length) != 0 || lseek(sink->descriptor, (off_t)length, SEEK_SET) < 0)
+        sink->error = errno;
+    return sink->error == 0 ? 0 : -1;
 }
 
 static int write_all(int descriptor, const uint8_t *at, size_t left)
@@ -99,6 +131,8 @@ int ta__sink_write(struct ta__sink *sink, const void *data, size_t length)
         return -1;
     if (sink->descriptor < 0)
         sink->error = ta__buffer_put(&sink->memory, data, length) == 0 ? 0 : ENOMEM;
+    else if (!ta__is_identical(sink->descriptor, sink->identity))
+        sink->error = EBADF;
     else
         sink->error = write_all(sink->descriptor, data, length);
     if (sink->error != 0)
@@ -178,11 +212,13 @@ int ta__new_file_open(struct ta__new_file *file, const char *path)
     if (stat(file->path, &status) == 0 && !S_ISREG(status.st_mode)) {
         file->direct = 1;
         file->descriptor = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        file->identity = ta__identity_of(file->descriptor);
         return file->descriptor < 0 ? failed("cannot write", path) : 0;
     }
     for (unsigned attempt = 0; attempt < 16; attempt++) {
         temporary_name(file, attempt);
         file->descriptor = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        file->identity = ta__identity_of(file->descriptor);
         if (file->descriptor >= 0)
             return 0;
         if (errno != EEXIST)
@@ -209,6 +245,12 @@ static void sync_folder(const char *path)
 int ta__new_file_commit(struct ta__new_file *file, int keep_open)
 {
     int saved_errno = errno;
+    if (!ta__is_identical(file->descriptor, file->identity)) {
+        errno = EBADF;
+        failed("cannot write", file->path);
+        ta__new_file_abandon(file);
+        return -1;
+    }
     if (fsync(file->descriptor) != 0 && !file->direct) {
         failed("cannot sync", file->path);
         ta__new_file_abandon(file);
@@ -232,7 +274,7 @@ int ta__new_file_commit(struct ta__new_file *file, int keep_open)
 void ta__new_file_abandon(struct ta__new_file *file)
 {
     int saved_errno = errno;
-    if (file->descriptor >= 0)
+    if (file->descriptor >= 0 && ta__is_identical(file->descriptor, file->identity))
         close(file->descriptor);
     if (!file->direct)
         unlink(file->temporary);

@@ -1,7 +1,10 @@
 /* sink.h: where the bytes of a recording go: memory, a descriptor, or a file that appears only when it is whole.
  *
  * Writing never kills the host: SIGXFSZ and SIGPIPE raised by our own writes are taken back. After a failure the sink
- * stays failed, keeps the errno, and refuses what comes later. */
+ * stays failed, keeps the errno, and refuses what comes later.
+ *
+ * Programs that become daemons close every descriptor and then open their own under the same numbers, at any moment: a
+ * descriptor is looked at before each write, cut and close, and what is not our file is left alone (EBADF). */
 #ifndef TA_SNAPSHOT_SINK_H
 #define TA_SNAPSHOT_SINK_H
 
@@ -10,15 +13,26 @@
 
 #include "snapshot/buffer.h"
 
+/* Which file a descriptor meant when it was opened. */
+struct ta__identity {
+    uint64_t device, inode;
+};
+struct ta__identity ta__identity_of(int descriptor);
+int ta__is_identical(int descriptor, struct ta__identity identity);
+
 struct ta__sink {
     struct ta__buffer memory; /* when descriptor < 0 */
     int descriptor;
     int error;        /* errno of the first failure */
+    int is_torn;      /* the file is longer than `written`: it was not ours to cut */
     uint64_t written; /* bytes so far: the offset of what comes next */
+    struct ta__identity identity;
 };
 
 void ta__sink_memory(struct ta__sink *sink);
 void ta__sink_descriptor(struct ta__sink *sink, int descriptor);
+/* Cuts what is behind `length`, also after a failure. -1: that is not possible, now or ever. */
+TA_NODISCARD int ta__sink_cut(struct ta__sink *sink, uint64_t length);
 TA_NODISCARD int ta__sink_write(struct ta__sink *sink, const void *data, size_t length);
 
 /* A file under construction. Regular files are written under a temporary name in the same folder and renamed; anything
@@ -26,6 +40,7 @@ TA_NODISCARD int ta__sink_write(struct ta__sink *sink, const void *data, size_t 
 struct ta__new_file {
     int descriptor;
     int direct; /* no temporary name */
+    struct ta__identity identity;
     char path[4096];
     char temporary[4096];
 };

@@ -162,8 +162,6 @@ struct ta_record {
     struct ta__writer writer;
     pid_t owner;
     unsigned flags;
-    dev_t device; /* which file the descriptor meant */
-    ino_t inode;
     char path[4096];
 };
 
@@ -171,7 +169,6 @@ struct ta_record *ta_record_open(const char *path, unsigned flags)
 {
     struct ta__new_file file;
     struct ta__sink sink;
-    struct stat status;
     if ((flags & ~(unsigned)TA_RECORD_SYNC) != 0) {
         errno = EINVAL;
         ta__error_set("cannot begin a recording: unknown flags", NULL);
@@ -190,10 +187,6 @@ struct ta_record *ta_record_open(const char *path, unsigned flags)
     }
     ta__sink_descriptor(&sink, file.descriptor);
     int failed = ta__writer_open(&record->writer, &sink) != 0;
-    if (!failed && fstat(file.descriptor, &status) == 0) {
-        record->device = status.st_dev;
-        record->inode = status.st_ino;
-    }
     if (failed)
         ta__new_file_abandon(&file);
     else
@@ -211,28 +204,29 @@ struct ta_record *ta_record_open(const char *path, unsigned flags)
     return record;
 }
 
-static int is_our_file(const struct ta_record *record, int descriptor)
-{
-    struct stat status;
-    return fstat(descriptor, &status) == 0 && status.st_dev == record->device && status.st_ino == record->inode;
-}
-
 /* Programs that become daemons close every descriptor, and then open their own under the same numbers: never write into
  * those. The file is found again by its name. */
 static int descriptor_ready(struct ta_record *record)
 {
     struct ta__sink *sink = &record->writer.chunks.sink;
-    if (is_our_file(record, sink->descriptor))
-        return 0;
-    int again = open(record->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (again >= 0 && is_our_file(record, again) && lseek(again, (off_t)sink->written, SEEK_SET) >= 0) {
+    int again = sink->descriptor;
+    if (!ta__is_identical(again, sink->identity)) {
+        again = open(record->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (!ta__is_identical(again, sink->identity)) {
+            if (again >= 0)
+                close(again);
+            errno = EBADF;
+            return ta__error_set("cannot append to ", record->path, ": the program closed it and the file is gone",
+                                 NULL);
+        }
         sink->descriptor = again;
-        return 0;
+        sink->is_torn = 1; /* and its offset is 0 */
     }
-    if (again >= 0)
-        close(again);
-    errno = EBADF;
-    return ta__error_set("cannot append to ", record->path, ": the program closed it and the file is gone", NULL);
+    if (!sink->is_torn || sink->error != 0 || ta__sink_cut(sink, sink->written) == 0)
+        return 0;
+    int number = errno;
+    ta__error_set("cannot append to ", record->path, NULL);
+    return ta__error_add_errno(number);
 }
 
 static int usable_here(const struct ta_record *record)
@@ -252,6 +246,8 @@ int ta_record_append(struct ta_record *record, const char *reason)
     int result = descriptor_ready(record);
     if (result == 0)
         result = append_entry(&record->writer, reason == NULL ? "call" : reason);
+    if (result != 0 && record->writer.chunks.sink.is_torn && descriptor_ready(record) == 0) /* closed meanwhile */
+        result = append_entry(&record->writer, reason == NULL ? "call" : reason);
     if (result == 0 && (record->flags & TA_RECORD_SYNC) != 0 && fdatasync(record->writer.chunks.sink.descriptor) != 0) {
         int number = errno;
         ta__error_set("cannot sync ", record->path, NULL);
@@ -270,8 +266,10 @@ int ta_record_close(struct ta_record *record)
     int result = descriptor_ready(record);
     if (result == 0) {
         result = ta__writer_seal(&record->writer);
-        fsync(record->writer.chunks.sink.descriptor);
-        close(record->writer.chunks.sink.descriptor);
+        if (ta__is_identical(record->writer.chunks.sink.descriptor, record->writer.chunks.sink.identity)) {
+            fsync(record->writer.chunks.sink.descriptor);
+            close(record->writer.chunks.sink.descriptor);
+        }
     }
     ta__writer_close(&record->writer);
     pthread_mutex_destroy(&record->lock);
@@ -283,7 +281,7 @@ void ta__record_forget(struct ta_record *record)
 {
     if (record == NULL)
         return;
-    if (is_our_file(record, record->writer.chunks.sink.descriptor))
+    if (ta__is_identical(record->writer.chunks.sink.descriptor, record->writer.chunks.sink.identity))
         close(record->writer.chunks.sink.descriptor);
     /* The tables may have been in use by a thread that does not exist here: they stay mapped. */
 }

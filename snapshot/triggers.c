@@ -13,6 +13,7 @@
 
 #include "base/atomics.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/message.h"
 #include "snapshot/opener.h"
@@ -39,6 +40,7 @@ static struct {
     uint64_t peak_seen; /* the size that asked */
     uint64_t number;    /* of the last file */
     uint64_t peak_number;
+    uint64_t failure_said; /* hash of the last failure's text; 0: the last snapshot was written. Under work */
 
     pthread_t helper;
     int helper_runs;
@@ -200,16 +202,28 @@ static int append_to_series(const char *reason)
 static int write_file(const char *reason, int is_peak)
 {
     char path[NAME_ROOM];
-    if (is_peak && triggers.peak_number != 0) {
-        if (ta__trigger_path(triggers.path, triggers.peak_number, triggers.forked, path, NAME_ROOM) != 0)
-            return -1;
-    } else {
-        if (free_path(triggers.path, &triggers.number, path) != 0)
-            return -1;
-        if (is_peak)
-            triggers.peak_number = triggers.number;
-    }
-    return ta__snapshot_to_file(path, reason);
+    int is_old_peak = is_peak && triggers.peak_number != 0;
+    uint64_t number = is_old_peak ? triggers.peak_number : triggers.number;
+    int result = is_old_peak ? ta__trigger_path(triggers.path, number, triggers.forked, path, NAME_ROOM)
+                             : free_path(triggers.path, &number, path);
+    if (result == 0)
+        result = ta__snapshot_to_file(path, reason);
+    if (result == 0 && !is_old_peak)
+        triggers.number = number;
+    if (result == 0 && is_peak)
+        triggers.peak_number = number;
+    return result;
+}
+
+/* Said once, and again only when something else is wrong or it went well in between: a full disk fails every time. */
+static void say_failure(void)
+{
+    uint64_t hash = ta__hash_bytes(ta__error_text(), strlen(ta__error_text())) | 1;
+    if (triggers.options.loud && hash != triggers.failure_said)
+        ta__message_line("no snapshot: ", ta__error_text(), (const char *)NULL);
+    if (hash != triggers.failure_said)
+        ta__opener_tell(ta__error_text());
+    triggers.failure_said = hash;
 }
 
 static void take(const char *reason, int is_peak)
@@ -217,11 +231,11 @@ static void take(const char *reason, int is_peak)
     int saved_errno = errno;
     pthread_mutex_lock(&triggers.work);
     int result = triggers.options.series != NULL ? append_to_series(reason) : write_file(reason, is_peak);
-    pthread_mutex_unlock(&triggers.work);
-    if (result != 0 && triggers.options.loud)
-        ta__message_line("no snapshot: ", ta__error_text(), (const char *)NULL);
     if (result != 0)
-        ta__opener_tell(ta__error_text());
+        say_failure();
+    else
+        triggers.failure_said = 0;
+    pthread_mutex_unlock(&triggers.work);
     errno = saved_errno;
 }
 
@@ -444,7 +458,7 @@ static void in_child(void)
     triggers.forked = 1;
     if (triggers.options.no_children)
         triggers.active = 0;
-    triggers.number = triggers.peak_number = 0;
+    triggers.number = triggers.peak_number = triggers.failure_said = 0;
     triggers.stack = NULL; /* the copy of the parent's stays mapped: half a mebibyte, untouched */
     ta__store_relaxed(&triggers.requests, 0u);
     if (triggers.next_peak == UINT64_MAX)
@@ -512,7 +526,7 @@ int ta__triggers_start(const struct ta__trigger_options *options)
         triggers.options.path = triggers.path;
         triggers.options.series = options->series == NULL ? NULL : triggers.series;
         triggers.forked = options->forked;
-        triggers.number = triggers.peak_number = 0;
+        triggers.number = triggers.peak_number = triggers.failure_said = 0;
         if (!triggers.atfork_done)
             triggers.atfork_done = pthread_atfork(NULL, NULL, in_child) == 0;
         ta__store_relaxed(&triggers.next_peak, options->at_peak ? grown(options->peak_least) : 0);

@@ -461,6 +461,10 @@ static int put_peak(struct ta__writer *writer, const struct ta__source *source, 
 {
     struct ta__chunks *chunks = &writer->chunks;
     uint32_t count = source->leaf_peak_bytes == NULL ? 0 : source->leaf_peak_count;
+    if (source->peak_is_now) {
+        writer->peak_hash = 0; /* what comes next replaces what the reader takes from this entry */
+        return 0;
+    }
     if (count > leaf_count)
         count = leaf_count;
     uint64_t hash = count;
@@ -567,6 +571,7 @@ static int put_entry(struct ta__writer *writer, const struct ta__source *source,
         [TA__FIELD_FOREIGN_FREES] = source->foreign_frees,
         [TA__FIELD_INVALID_FREES] = source->invalid_frees,
         [TA__FIELD_SNAPSHOT_ERRORS] = source->snapshot_errors,
+        [TA__FIELD_PEAK_IS_NOW] = source->peak_is_now,
     };
     uint32_t program, host, reason, empty;
     if (intern_string(writer, "", &empty) != 0 || intern_string(writer, facts->program, &program) != 0 ||
@@ -601,17 +606,9 @@ static int put_entry(struct ta__writer *writer, const struct ta__source *source,
 static void take_back(struct ta__writer *writer)
 {
     struct ta__sink *sink = &writer->chunks.sink;
-    uint64_t offset = writer->chunks.entry_offset;
-    int undone = 1;
-    if (sink->descriptor < 0)
-        sink->memory.length = offset;
-    else
-        undone =
-            ftruncate(sink->descriptor, (off_t)offset) == 0 && lseek(sink->descriptor, (off_t)offset, SEEK_SET) >= 0;
-    if (undone) {
-        sink->written = offset;
-        sink->error = 0;
-    }
+    int number = sink->error;
+    if (ta__sink_cut(sink, writer->chunks.entry_offset) != 0)
+        sink->error = number;
     writer->reset = 1;
 }
 

@@ -53,10 +53,11 @@ int ta__capture_thread_init(struct ta__thread *self)
     }
     if (self->counts == NULL) {
         uint32_t capacity = ta__leaf_capacity();
-        self->counts = ta__memory_map(capacity * sizeof *self->counts);
-        if (self->counts == NULL)
+        struct ta__source_counts *counts = ta__memory_map(capacity * sizeof *counts);
+        if (counts == NULL)
             return 0;
         self->counts_capacity = capacity;
+        ta__store_release(&self->counts, counts); /* pairs with the acquire in counters.c */
     }
     ta__capture_forget(self);
     return 1;

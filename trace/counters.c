@@ -16,6 +16,7 @@
 #include "base/atomics.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "trace/peak.h"
 #include "trace/sample.h"
 #include "trace/trace.h"
 
@@ -38,7 +39,8 @@ static void raise_peak(int64_t candidate)
         ;
 }
 
-void ta__counters_flush(struct ta__thread *self)
+/* What the thread had becomes part of the sum that all see, and the thread that completes a peak sees that it does. */
+static void flush(struct ta__thread *self, const int64_t *due)
 {
     int64_t high = ta__load_relaxed(&self->high);
     int64_t delta = high - ta__load_relaxed(&self->headroom);
@@ -46,15 +48,26 @@ void ta__counters_flush(struct ta__thread *self)
     raise_peak(before + high);
     ta__store_relaxed(&self->high, 0);
     ta__store_relaxed(&self->headroom, 0);
+    if (TA_UNLIKELY(before + delta >= ta__load_relaxed(due)))
+        ta__peak_record(before + delta);
+}
+
+void ta__counters_flush(struct ta__thread *self)
+{
+    flush(self, &ta__peak_due.falling);
 }
 
 void ta__counters_new_high(struct ta__thread *self)
 {
-    int64_t high = ta__load_relaxed(&self->high) - ta__load_relaxed(&self->headroom);
+    int64_t jump = -ta__load_relaxed(&self->headroom);
+    int64_t high = ta__load_relaxed(&self->high) + jump;
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
+    /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
     if (high > TA__FLUSH_BYTES)
-        ta__counters_flush(self);
+        flush(self, jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
+    else if (TA_UNLIKELY(ta__load_relaxed(&totals.current) + high >= ta__load_relaxed(&ta__peak_due.grown)))
+        ta__peak_record(ta__load_relaxed(&totals.current) + high);
 }
 
 static struct ta__source_counts *shared_counts(void)
@@ -101,9 +114,9 @@ static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
         add_counts(counts, shared + first, n);
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
-        const struct ta__thread *thread = thread_at(slot);
-        if (thread->counts != NULL)
-            add_counts(counts, thread->counts + first, n);
+        const struct ta__source_counts *own = ta__load_acquire(&thread_at(slot)->counts);
+        if (own != NULL)
+            add_counts(counts, own + first, n);
     }
 }
 
@@ -173,6 +186,7 @@ void ta__counters_clear(void)
         ta__memory_reset(totals.shared, bytes);
     ta__store_relaxed(&totals.current, 0);
     ta__store_relaxed(&totals.peak, 0);
+    ta__peak_clear();
 }
 
 void ta__counters_reset_peak(void)
@@ -187,9 +201,11 @@ void ta__counters_reset_peak(void)
     }
     ta__store_relaxed(&totals.current, current);
     ta__store_relaxed(&totals.peak, current);
+    ta__peak_clear();
 }
 
 void ta__counters_after_fork(void)
 {
     totals.lock.state = 0;
+    ta__peak_after_fork();
 }

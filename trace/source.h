@@ -62,6 +62,7 @@ struct ta__source_thread {
     uint32_t flags;
     char name[16];
 };
+enum { TA__THREAD_ENDED = 1 };
 
 /* What ta_track recorded: one trace each. */
 struct ta__source_tracked {
@@ -86,6 +87,7 @@ struct ta__source {
     uint64_t current_bytes, peak_bytes;
     const uint64_t *leaf_peak_bytes; /* live bytes of each leaf when peak_bytes was reached; NULL when not kept */
     uint32_t leaf_peak_count;
+    uint32_t peak_is_now;   /* no more than now was live then: the counters say what there is to say */
     uint64_t start_time_ns; /* since 1970, when tracing began */
     uint64_t sample_bytes;  /* mean bytes between samples; 0 = every allocation was traced */
     uint64_t lost, overflowed, cut_short, foreign_frees, invalid_frees, snapshot_errors;

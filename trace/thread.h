@@ -65,7 +65,7 @@ struct ta__thread {
     uint8_t is_main;
     uint8_t is_ready; /* alloc finished its part of the set-up */
     uint8_t no_trace; /* allocations of this thread stay untraced while set: our own helpers */
-    char name[16];
+    uint64_t name[2]; /* 16 characters, as they were at its first allocation; read by any */
 };
 
 _Static_assert(__builtin_offsetof(struct ta__thread, states) == 64, "the hot fields fill one cache line");

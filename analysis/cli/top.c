@@ -385,6 +385,35 @@ static void print_listing(const struct listing *listing)
     cli_table_free(table);
 }
 
+static int has_threads(struct ta_snapshot *snapshot)
+{
+    struct ta_trace trace;
+    long count = ta_snapshot_trace_count(snapshot) + ta_snapshot_gone_trace_count(snapshot);
+    for (long i = 0; i < count; i++)
+        if (ta_snapshot_trace(snapshot, (size_t)i, &trace) == 0 && trace.thread != 0)
+            return 1;
+    return count <= 0;
+}
+
+/* Files need not hold what was asked for, or hold it as of another moment than the reader thinks. */
+static void say_what_it_holds(const struct listing *listing, int for_people)
+{
+    const char *path = listing->options->operands[0];
+    struct ta_snapshot_info info;
+    char size[32];
+    if (strcmp(listing->key, "thread") == 0 && !has_threads(listing->snapshot))
+        cli_warning("%s: its traces do not say which thread allocated", path);
+    if (listing->options->order != TA_ORDER_PEAK)
+        return;
+    if (listing->total == 0)
+        cli_warning("%s: it does not say what was live at the peak", path);
+    else if (for_people && !listing->options->cumulative &&
+             ta_snapshot_info(listing->snapshot, &info, sizeof info) == 0 && listing->total < info.peak_bytes) {
+        ta_size_text((double)listing->total, 0, size, sizeof size);
+        printf("the values at the peak were written down when %s were live\n", size);
+    }
+}
+
 static int run(int argc, char **argv)
 {
     struct cli_options options;
@@ -413,13 +442,12 @@ static int run(int argc, char **argv)
         struct ta_statistic total;
         ta_statistics_total(listing.statistics, &total);
         listing.total = cli_value(&total, options.order);
-        if (!options.json && !options.csv) {
+        int for_people = !options.json && !options.csv;
+        if (for_people)
             cli_print_summary(snapshot, options.operands[0]);
+        say_what_it_holds(&listing, for_people);
+        if (for_people)
             putchar('\n');
-            if (listing.total == 0 && options.order == TA_ORDER_PEAK)
-                cli_warning("%s: no peaks of single stacks were recorded; tracealloc list tells which entry held most",
-                            options.operands[0]);
-        }
         print_listing(&listing);
         status = cli_finish_output();
     }

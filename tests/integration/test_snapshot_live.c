@@ -127,27 +127,30 @@ __attribute__((noinline)) static void *recurse(int depth, size_t size)
     return block;
 }
 
+/* Under a sanitizer, 64 threads that never sleep leave the one that takes snapshots too little time. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { THREADS = 64, SNAPSHOTS = 3, ALLOCATIONS_PER_NAP = 32 };
+#else
+enum { THREADS = 64, SNAPSHOTS = 12, ALLOCATIONS_PER_NAP = 0 };
+#endif
+
 static void *allocate_all_the_time(void *argument)
 {
     unsigned random = (unsigned)(uintptr_t)argument * 2654435761u + 1;
     void *blocks[64] = {0};
+    unsigned count = 0;
     while (atomic_load(&go_on)) {
         random = random * 1664525 + 1013904223;
         unsigned slot = (random >> 16) % 64;
         ta_free(blocks[slot]);
         blocks[slot] = recurse((int)((random >> 8) % 12), (random >> 12) % 2000);
+        if (ALLOCATIONS_PER_NAP != 0 && ++count % (ALLOCATIONS_PER_NAP + 1) == 0)
+            usleep(5000);
     }
     for (int i = 0; i < 64; i++)
         ta_free(blocks[i]);
     return NULL;
 }
-
-/* Under a sanitizer, 64 threads that never sleep leave the one that takes snapshots too little time. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { THREADS = 8, SNAPSHOTS = 3 };
-#else
-enum { THREADS = 64, SNAPSHOTS = 12 };
-#endif
 
 static void test_snapshots_while_64_threads_allocate_are_sound(void)
 {
@@ -233,6 +236,143 @@ static void test_clear_between_two_entries_shows_in_the_second_only(void)
     ta_snapshot_free(second);
 }
 
+/* What traces of this much held at the peak: the sum, so that the size tells call sites apart. */
+static uint64_t at_peak(struct ta_snapshot *snapshot, uint64_t least, uint64_t most)
+{
+    struct ta_trace trace;
+    uint64_t sum = 0;
+    long count = ta_snapshot_trace_count(snapshot) + ta_snapshot_gone_trace_count(snapshot);
+    for (long i = 0; i < count; i++) {
+        TEST_ASSERT_EQUAL(0, ta_snapshot_trace(snapshot, (size_t)i, &trace));
+        if (trace.peak_bytes >= least && trace.peak_bytes <= most)
+            sum += trace.peak_bytes;
+    }
+    return sum;
+}
+
+__attribute__((noinline)) static void *allocate_there(size_t size)
+{
+    void *volatile block = ta_malloc(size);
+    memset(block, 1, 1);
+    return block;
+}
+
+static void test_blocks_alive_at_the_peak_are_found_after_they_were_freed(void)
+{
+    enum { LARGE = 30 << 20, MEDIUM = 9 << 20 };
+    adapt_to_the_start();
+    void *large = allocate_here(LARGE);
+    void *medium = allocate_there(MEDIUM);
+    ta_free(large);
+    ta_free(medium);
+    void *later = allocate_there(2 << 20);
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    ta_free(later);
+    TEST_ASSERT_EQUAL_UINT64(LARGE, at_peak(snapshot, LARGE, LARGE));
+    TEST_ASSERT_EQUAL_UINT64(MEDIUM, at_peak(snapshot, MEDIUM, MEDIUM));
+    TEST_ASSERT_EQUAL_UINT64(0, at_peak(snapshot, 2 << 20, 2 << 20));
+    ta_snapshot_free(snapshot);
+}
+
+/* However the program grows and shrinks, what is written down is close to its peak, and so is a small program's. */
+static void test_recorded_peak_is_within_a_twentieth_of_the_peak(void)
+{
+    static void *blocks[20000];
+    unsigned random = 12345;
+    adapt_to_the_start();
+    for (int round = 0; round < 16; round++) {
+        ta_clear_traces();
+        int count = 20 + (int)((random >> 8) % (round < 8 ? 200 : 20000 - 20));
+        for (int i = 0; i < count; i++) {
+            random = random * 1664525 + 1013904223;
+            blocks[i] = i % 2 ? allocate_here(1 + (random >> 12) % 900) : allocate_there(1 + (random >> 12) % 3000);
+        }
+        for (int i = 0; i < count; i++)
+            ta_free(blocks[i]);
+        struct ta_snapshot *snapshot = ta_take_snapshot();
+        struct ta_snapshot_info info;
+        TEST_ASSERT_EQUAL(0, ta_snapshot_info(snapshot, &info, sizeof info));
+        uint64_t recorded = at_peak(snapshot, 0, UINT64_MAX);
+        TEST_ASSERT_LESS_OR_EQUAL(info.peak_bytes, recorded);
+        TEST_ASSERT_GREATER_OR_EQUAL(info.peak_bytes - info.peak_bytes / 20 - 4096, recorded);
+        ta_snapshot_free(snapshot);
+    }
+}
+
+static void test_peak_of_a_growing_program_is_now(void)
+{
+    adapt_to_the_start();
+    void *first = allocate_here(5 << 20);
+    void *second = allocate_here(100 << 10); /* less than a twentieth more */
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    ta_free(first);
+    ta_free(second);
+    TEST_ASSERT_EQUAL_UINT64((5 << 20) + (100 << 10),
+                             at_peak(snapshot, 1 << 10, 5 << 20) + at_peak(snapshot, (5 << 20) + 1, UINT64_MAX));
+    ta_snapshot_free(snapshot);
+}
+
+enum { AT_ONCE = 4, EACH = 800000 };
+static pthread_barrier_t together;
+
+static void *allocate_together(void *unused)
+{
+    pthread_barrier_wait(&together);
+    void *block = allocate_there(EACH);
+    pthread_barrier_wait(&together);
+    ta_free(block);
+    return unused;
+}
+
+static void test_peak_that_threads_make_together_is_seen(void)
+{
+    pthread_t threads[AT_ONCE];
+    pthread_barrier_init(&together, NULL, AT_ONCE);
+    for (int round = 0; round < 20; round++) {
+        ta_clear_traces();
+        for (int i = 0; i < AT_ONCE; i++)
+            TEST_ASSERT_EQUAL(0, pthread_create(&threads[i], NULL, allocate_together, NULL));
+        for (int i = 0; i < AT_ONCE; i++)
+            pthread_join(threads[i], NULL);
+        struct ta_snapshot *snapshot = ta_take_snapshot();
+        TEST_ASSERT_EQUAL_UINT64(AT_ONCE * EACH, at_peak(snapshot, EACH, UINT64_MAX));
+        ta_snapshot_free(snapshot);
+    }
+    pthread_barrier_destroy(&together);
+}
+
+static void test_threads_that_allocated_are_listed(void)
+{
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    TEST_ASSERT_NOT_NULL(view);
+    uint32_t found = 0, ended = 0;
+    for (uint32_t i = 0; i < view->thread_count; i++) {
+        found += view->threads[i].tid == (uint32_t)getpid() && view->threads[i].flags == 0;
+        ended += (view->threads[i].flags & TA__THREAD_ENDED) != 0;
+    }
+    TEST_ASSERT_EQUAL(1, found);
+    TEST_ASSERT_GREATER_OR_EQUAL(AT_ONCE, ended); /* those of the tests before */
+    ta_snapshot_free(snapshot);
+}
+
+static void test_reset_and_clear_forget_the_recorded_peak(void)
+{
+    adapt_to_the_start();
+    ta_free(allocate_here(40 << 20));
+    ta_reset_peak();
+    void *block = allocate_there(6 << 20);
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    TEST_ASSERT_EQUAL_UINT64(0, at_peak(snapshot, 40 << 20, 40 << 20));
+    TEST_ASSERT_EQUAL_UINT64(6 << 20, at_peak(snapshot, 6 << 20, 6 << 20));
+    ta_snapshot_free(snapshot);
+    ta_clear_traces();
+    snapshot = ta_take_snapshot();
+    ta_free(block);
+    TEST_ASSERT_EQUAL_UINT64(0, at_peak(snapshot, 6 << 20, 6 << 20));
+    ta_snapshot_free(snapshot);
+}
+
 int main(void)
 {
     close(mkstemp(path));
@@ -240,11 +380,17 @@ int main(void)
     UNITY_BEGIN();
     RUN_TEST(test_live_block_is_found_with_its_stack);
     RUN_TEST(test_taking_and_writing_is_invisible_in_the_traces);
-    RUN_TEST(test_snapshots_while_64_threads_allocate_are_sound);
     RUN_TEST(test_not_tracing_is_said);
     RUN_TEST(test_snapshot_that_cannot_be_written_shows_in_the_health);
     RUN_TEST(test_snapshot_outlives_the_tracing);
     RUN_TEST(test_clear_between_two_entries_shows_in_the_second_only);
+    RUN_TEST(test_blocks_alive_at_the_peak_are_found_after_they_were_freed);
+    RUN_TEST(test_recorded_peak_is_within_a_twentieth_of_the_peak);
+    RUN_TEST(test_peak_of_a_growing_program_is_now);
+    RUN_TEST(test_peak_that_threads_make_together_is_seen);
+    RUN_TEST(test_threads_that_allocated_are_listed);
+    RUN_TEST(test_reset_and_clear_forget_the_recorded_peak);
+    RUN_TEST(test_snapshots_while_64_threads_allocate_are_sound);
     int failures = UNITY_END();
     unlink(path);
     return failures;

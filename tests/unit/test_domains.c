@@ -10,6 +10,13 @@
 #include "tracealloc/domain.h"
 #include "unity.h"
 
+#include "tests/support/names.h"
+
+#if defined(TEST_TA_NAMES) /* libc's is not ours then */
+#undef strdup
+#define strdup(text) ta_domain_strdup(ta_domain_current(), text)
+#endif
+
 void setUp(void)
 {
     const char *frames = getenv("TA_TEST_FRAMES");
@@ -423,6 +430,56 @@ static void test_soft_limit_calls_back_once_per_crossing(void)
     TEST_ASSERT_EQUAL_INT(0, ta_domain_set_limit(52, &limit));
 }
 
+/* A thread of its own: the limited domain is the first that it uses. */
+static void *exceed_after_ambient_allocations(void *context)
+{
+    (void)context;
+    void *blocks[200], *ambient = NULL;
+    size_t granted = 0;
+    ta_free(ta_domain_malloc(61, 10)); /* so that the thread has slots */
+    for (int i = 0; i < 100; i++) {    /* and new highs of all its memory, in domain 0 */
+        void *more = malloc(500);
+        memcpy(more, &ambient, sizeof ambient);
+        ambient = more;
+    }
+    while (granted < 200 && (blocks[granted] = ta_domain_malloc(61, 1000)) != NULL)
+        granted++;
+    for (size_t i = 0; i < granted; i++)
+        ta_free(blocks[i]);
+    while (ambient != NULL) {
+        void *next;
+        memcpy(&next, ambient, sizeof next);
+        free(ambient);
+        ambient = next;
+    }
+    return (void *)granted;
+}
+
+static void test_limit_holds_whatever_is_allocated_outside(void)
+{
+    const struct ta_domain_limit limit = {.hard = 50000};
+    pthread_t thread;
+    void *granted;
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_set_limit(61, &limit));
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, exceed_after_ambient_allocations, NULL));
+    pthread_join(thread, &granted);
+    TEST_ASSERT_EQUAL_UINT64(50, (size_t)granted);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(61).live_bytes);
+    TEST_ASSERT_EQUAL_UINT64(50000, stats_of(61).peak_bytes);
+}
+
+static void test_new_high_of_the_thread_leaves_the_peak_of_a_domain_alone(void)
+{
+    void *first = ta_domain_malloc(62, 30000);
+    ta_free(first);
+    void *outside = malloc(60000); /* more than the thread ever had */
+    void *second = ta_domain_malloc(62, 100);
+    TEST_ASSERT_EQUAL_UINT64(30000, stats_of(62).peak_bytes);
+    ta_free(second);
+    free(outside);
+    TEST_ASSERT_EQUAL_UINT64(30000, stats_of(62).peak_bytes);
+}
+
 static void test_limits_that_cannot_be_are_refused(void)
 {
     struct ta_domain_limit limit = {.hard = 1};
@@ -518,6 +575,8 @@ int main(void)
     RUN_TEST(test_hard_limit_refuses_what_exceeds_it);
     RUN_TEST(test_limit_below_an_earlier_peak_holds_at_once);
     RUN_TEST(test_soft_limit_calls_back_once_per_crossing);
+    RUN_TEST(test_limit_holds_whatever_is_allocated_outside);
+    RUN_TEST(test_new_high_of_the_thread_leaves_the_peak_of_a_domain_alone);
     RUN_TEST(test_limits_that_cannot_be_are_refused);
     RUN_TEST(test_hard_limit_holds_within_its_bound_with_threads);
     RUN_TEST(test_ten_thousand_domains_keep_their_blocks_apart);

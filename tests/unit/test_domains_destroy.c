@@ -10,6 +10,8 @@
 #include "tracealloc/domain.h"
 #include "unity.h"
 
+#include "tests/support/names.h"
+
 void setUp(void)
 {
     const char *frames = getenv("TA_TEST_FRAMES");

@@ -357,6 +357,34 @@ static void test_writer_values_at_the_peak_stay_until_the_next_peak(void)
     free(peaks);
 }
 
+static void test_writer_at_the_peak_needs_no_list_of_it(void)
+{
+    static uint64_t peak[10000];
+    fake_program(&fake, 3000, 100);
+    fake.source.leaf_peak_bytes = peak;
+    fake.source.leaf_peak_count = fake.source.leaf_count;
+    for (uint32_t i = 0; i < fake.source.leaf_count; i++)
+        peak[i] = 1000 + i;
+    write_entry(1);
+    fake.source.peak_is_now = 1;
+    uint64_t before = written();
+    write_entry(2);
+    TEST_ASSERT_LESS_THAN(1024, written() - before);
+    fake.source.peak_is_now = 0;
+    write_entry(3);
+    for (long entry = 0; entry < 3; entry++) {
+        struct ta_snapshot *snapshot = load(entry);
+        const struct ta__view *view = ta__snapshot_view(snapshot);
+        TEST_ASSERT_GREATER_THAN(100, view->trace_count);
+        for (uint32_t i = 0; i < view->trace_count; i++)
+            if (entry == 1)
+                TEST_ASSERT_EQUAL_UINT64(view->traces[i].size, view->traces[i].peak_bytes);
+            else
+                TEST_ASSERT_GREATER_OR_EQUAL(1000, view->traces[i].peak_bytes);
+        ta_snapshot_free(snapshot);
+    }
+}
+
 static void test_writer_no_memory_at_any_moment_leaves_the_file_as_it_was(void)
 {
     fake_program(&fake, 20000, 500);
@@ -473,6 +501,7 @@ int main(void)
     RUN_TEST(test_writer_free_seen_before_its_malloc_is_no_negative_trace);
     RUN_TEST(test_writer_overflow_leaf_gets_a_frame_that_says_so);
     RUN_TEST(test_writer_values_at_the_peak_stay_until_the_next_peak);
+    RUN_TEST(test_writer_at_the_peak_needs_no_list_of_it);
     RUN_TEST(test_writer_no_memory_at_any_moment_leaves_the_file_as_it_was);
     RUN_TEST(test_writer_errno_is_kept_on_success);
     RUN_TEST(test_writer_file_size_limit_fails_without_a_signal_and_recovers);

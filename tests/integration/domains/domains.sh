@@ -85,11 +85,14 @@ check_counts() {
         export TRACEALLOC=$mode
         beside=$(turns beside malloc)
         scope=$(turns scope malloc)
-        echo "${mode:-0} frames: malloc $(($(turns zero malloc) / 10)) where no domain is used, $((beside / 10)) in" \
+        zero=$(turns zero malloc)
+        echo "${mode:-0} frames: malloc $((zero / 10)) where no domain is used, $((beside / 10)) in" \
             "domain 0 beside others, $((scope / 10)) in another; free $(($(turns zero free) / 10))," \
             "$(($(turns beside free) / 10)), $(($(turns scope free) / 10))"
         [ "$scope" -gt 0 ] && [ $((scope - beside)) -le 100 ] ||
             fail "malloc in a domain costs more than 10 instructions more"
+        [ "$zero" -gt 0 ] && [ $((scope - zero)) -le 400 ] ||
+            fail "malloc in a domain costs more than 40 instructions more than where there are none"
     done
     # By a rule: the same instructions as by a scope, however many rules there are.
     scope=$(turns scope malloc)

@@ -1,0 +1,162 @@
+/* peak.c: see peak.h. */
+#include "trace/peak.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/atomics.h"
+#include "base/memory.h"
+#include "base/world.h"
+#include "trace/trace.h"
+
+/* Few rows at once: whoever allocates may have a small stack. */
+enum { STEP_LEAST = 1024, ROWS_AT_ONCE = 32, MANY_ROWS = 1 << 20 };
+
+struct ta__peak_due ta__peak_due = {STEP_LEAST, STEP_LEAST};
+
+static struct {
+    int32_t users;        /* how many read the list; -1: it is being written. Acquire and release */
+    uint64_t *live_bytes; /* of each leaf; reserved for as many as there can be */
+    uint32_t count;       /* leaves covered */
+    int64_t current;      /* the sum that it is of */
+    uint64_t epoch;       /* of the counters that it was made from */
+    int32_t was_missed;   /* somebody had something to write down while it was in use */
+} list;
+
+static int64_t step(int64_t size, int part)
+{
+    return size / part > STEP_LEAST ? size / part : STEP_LEAST;
+}
+
+/* Passes over many rows are worth it less often. */
+static void set_due(int64_t size, uint64_t rows)
+{
+    int is_long = rows > MANY_ROWS;
+    ta__store_relaxed(&ta__peak_due.grown, size + step(size, is_long ? 5 : 20));
+    ta__store_relaxed(&ta__peak_due.falling, size + step(size, is_long ? 20 : 100));
+}
+
+static int64_t current_now(void)
+{
+    size_t current, peak;
+    ta__counters_traced(&current, &peak);
+    return (int64_t)current;
+}
+
+static int was_missed(void)
+{
+    return ta__load_relaxed(&list.was_missed) && ta__exchange_acq_rel(&list.was_missed, 0);
+}
+
+static int begin_writing(void)
+{
+    int32_t nobody = 0;
+    return ta__cas_acq_rel(&list.users, &nobody, -1);
+}
+
+static void write_down(int64_t current)
+{
+    struct ta__source_counts rows[ROWS_AT_ONCE];
+    uint64_t epoch = ta__trace_epoch();
+    uint32_t count = ta__leaf_count();
+    int64_t sum = 0;
+    for (uint32_t first = 0; first < count; first += ROWS_AT_ONCE) {
+        uint32_t n = count - first < ROWS_AT_ONCE ? count - first : ROWS_AT_ONCE;
+        ta__counters_fold(first, n, rows);
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t live = (int64_t)(rows[i].allocated_bytes - rows[i].freed_bytes);
+            live = live < 0 ? 0 : live;
+            if (list.live_bytes[first + i] != (uint64_t)live) /* leaves that hold nothing touch no memory */
+                list.live_bytes[first + i] = (uint64_t)live;
+            sum += live;
+        }
+    }
+    list.count = count;
+    list.epoch = epoch;
+    list.current = sum > current ? sum : current;
+    set_due(list.current, (uint64_t)count * (uint64_t)ta__world_size());
+}
+
+void ta__peak_record(int64_t current)
+{
+    int saved_errno = errno;
+    while (current >= ta__load_relaxed(&ta__peak_due.falling)) { /* not since another thread did it */
+        if (!begin_writing()) {
+            ta__store_relaxed(&list.was_missed, 1);
+            break;
+        }
+        if (list.live_bytes == NULL)
+            list.live_bytes = ta__memory_map(ta__leaf_capacity() * sizeof *list.live_bytes);
+        if (list.live_bytes == NULL)
+            ta__peak_due = (struct ta__peak_due){INT64_MAX, INT64_MAX};
+        else
+            write_down(current);
+        ta__store_release(&list.users, 0);
+        current = was_missed() ? current_now() : INT64_MIN;
+    }
+    errno = saved_errno;
+}
+
+/* A snapshot waits for a thread that writes, but not for ever: it might be one that its own signal interrupted. */
+static int begin_reading(void)
+{
+    const struct timespec moment = {0, 100000};
+    int saved_errno = errno;
+    int32_t users = ta__load_relaxed(&list.users);
+    for (int patience = 10000; patience > 0;) {
+        if (users < 0) {
+            nanosleep(&moment, NULL);
+            patience--;
+            users = ta__load_relaxed(&list.users);
+        } else if (ta__cas_acq_rel(&list.users, &users, users + 1)) {
+            errno = saved_errno;
+            return 1;
+        }
+    }
+    errno = saved_errno;
+    return 0;
+}
+
+uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now)
+{
+    int64_t current = current_now();
+    ta__peak_record(current); /* the peak may be now, or a moment ago */
+    *is_now = 0;
+    if (!begin_reading())
+        return 0;
+    *live_bytes = list.live_bytes;
+    *is_now = list.count != 0 && current >= list.current;
+    if (list.live_bytes != NULL && list.count != 0 && list.epoch == ta__trace_epoch())
+        return list.count;
+    ta__peak_close();
+    return 0;
+}
+
+void ta__peak_close(void)
+{
+    __atomic_fetch_sub(&list.users, 1, __ATOMIC_RELEASE);
+    if (was_missed())
+        ta__peak_record(current_now());
+}
+
+/* A snapshot may be reading, or writing from outside the allocator: what it gets is told by the epoch. */
+void ta__peak_clear(void)
+{
+    ta__store_relaxed(&list.count, 0u);
+    set_due(0, 0);
+    if (list.live_bytes != NULL)
+        ta__memory_reset(list.live_bytes, ta__leaf_capacity() * sizeof *list.live_bytes);
+}
+
+void ta__peak_after_fork(void)
+{
+    if (list.users < 0)
+        ta__peak_clear(); /* half written by a thread that does not exist here */
+    list.users = 0;
+}
+
+size_t ta__peak_memory(void)
+{
+    return list.live_bytes == NULL ? 0
+                                   : ta__memory_resident(list.live_bytes, ta__leaf_count() * sizeof *list.live_bytes);
+}

@@ -1,0 +1,37 @@
+/* peak.h: what each leaf held when the traced memory was highest — the list that a search for memory begins with.
+ *
+ * No thread can keep this up to date with every allocation. Instead the live bytes of all leaves are written down at
+ * moments worth it: whenever current has grown by a twentieth since the last time, and when it begins to fall after it
+ * has grown by a hundredth. What is written down last before a snapshot is therefore within a twentieth of the peak,
+ * most often within a hundredth; with several threads less what they have not flushed (TA__FLUSH_BYTES each).
+ * The allocating thread does it, inside the allocator: one pass over the counters, as often as the logarithm of the
+ * peak, with coarser steps where many threads have many leaves. It waits for nobody: while a snapshot reads the list it
+ * stays as it is, and is brought up to date afterwards. */
+#ifndef TA_TRACE_PEAK_H
+#define TA_TRACE_PEAK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+
+/* Values of current from which on it is worth it. Any thread, relaxed. */
+struct ta__peak_due {
+    int64_t grown, falling;
+};
+extern struct ta__peak_due ta__peak_due;
+
+/* Current is above one of them. Inside an operation, or outside of any. */
+TA_COLD void ta__peak_record(int64_t current);
+
+/* The list, for a snapshot: it does not change until ta__peak_close. Answers the number of leaves that it covers, 0
+ * when there is nothing in it; then there is nothing to close. `is_now`: as much is live now. Outside of operations. */
+uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now);
+void ta__peak_close(void);
+
+/* The list is of the past: with the world stopped. */
+void ta__peak_clear(void);
+void ta__peak_after_fork(void);
+size_t ta__peak_memory(void);
+
+#endif
