@@ -125,6 +125,7 @@ static int open_new_file(struct ta__new_file *file, const char *path)
         return -1;
     }
     file->direct = 1;
+    file->identity = ta__identity_of(file->descriptor);
     memcpy(file->path, path, strlen(path) + 1); /* not longer than what was tried before */
     return 0;
 }
