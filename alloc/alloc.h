@@ -106,6 +106,7 @@ struct ta__options {
     char output[256]; /* file name pattern; "" = none */
     int is_series;    /* all snapshots as entries of one file */
     int no_exit_snapshot;
+    int watches_ends; /* the snapshot at exit also when SIGINT, SIGTERM or SIGHUP ends the process */
     int signal_number;
     uint64_t interval_ns;
     int at_peak, peak_percent;

@@ -192,6 +192,11 @@ static int set_at_exit(const char *value, size_t length)
     return is_answer;
 }
 
+static int set_ends(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.watches_ends);
+}
+
 /* Seconds, with up to three decimals. */
 static int set_interval(const char *value, size_t length)
 {
@@ -293,6 +298,7 @@ static const struct option {
     {"max_contexts", set_max_contexts, "a number from 1024 to 268435456"},
     {"on_corruption", set_on_corruption, "abort or leak"},
     {"output", set_output, "a file name of at most 255 bytes"},
+    {"ends", set_ends, "yes or no"},
     {"series", set_series, "yes or no"},
     {"exit", set_at_exit, "yes or no"},
     {"interval", set_interval, "seconds, at least 0.01"},

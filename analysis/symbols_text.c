@@ -149,9 +149,17 @@ static size_t append_parts(char *out, size_t length, size_t root, const char *pa
     return length;
 }
 
+/* libdw puts the first folder of the line table before the names of its files: the unit's own, which is relative where
+ * the build was told to forget its place (glibc's "./libio"). Such a name is not joined a second time. */
+static bool is_joined_already(const char *directory, const char *path)
+{
+    size_t length = strlen(directory);
+    return directory[0] != '/' && length > 0 && strncmp(path, directory, length) == 0 && path[length] == '/';
+}
+
 uint32_t ta__text_intern_path(struct ta__text_table *table, const char *directory, const char *path)
 {
-    bool joined = path[0] != '/' && directory;
+    bool joined = path[0] != '/' && directory && !is_joined_already(directory, path);
     size_t room = strlen(path) + (joined ? strlen(directory) : 0) + 3;
     char *out = malloc(room);
     if (!out) {

@@ -8,8 +8,9 @@ requests=${2:-3000}
 PATH=$build/bin:$PATH
 folder=$build/example
 mkdir -p "$folder"
-"${CC:-cc}" -g -O1 -o "$folder/server" "$(dirname "$0")/server.c"
+cp "$(dirname "$0")/server.c" "$folder"
 cd "$folder"
+"${CC:-cc}" -g -O1 -o server server.c
 rm -f server.ta server.svg
 
 step() { printf '\n\033[1m$ %s\033[0m\n' "$*" | if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9]*m//g'; fi; "$@"; }

@@ -38,6 +38,7 @@ __attribute__((constructor)) static void start_triggers(void)
         .at_limit = given->at_limit,
         .forked = given->process != 0 && given->process != getpid(),
         .no_children = given->no_follow,
+        .opener = ta__environment("TRACEALLOC_OPENER"),
         .loud = given->is_loud,
         .current_bytes = given->at_peak ? current_bytes : NULL,
     };
@@ -47,6 +48,8 @@ __attribute__((constructor)) static void start_triggers(void)
         is_started = 1;
     if (is_started && given->at_limit)
         ta__domain_on_limit = ta__triggers_note_limit;
+    if (is_started && given->watches_ends && !given->no_exit_snapshot)
+        ta__watch_ends();
     /* A child takes its own snapshots: it needs a helper of its own, unless it wants only the one at exit. */
     if (is_started && (given->interval_ns != 0 || given->at_peak || given->signal_number != 0 || given->at_limit))
         pthread_atfork(NULL, NULL, ta__triggers_poke);

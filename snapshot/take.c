@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "snapshot/live.h"
+#include "snapshot/opener.h"
 #include "snapshot/write.h"
 
 static uint64_t failures; /* any thread, relaxed */
@@ -38,6 +39,15 @@ struct facts_memory {
     struct utsname system;
 };
 
+/* A program may change to a root without /proc. */
+static char program_at_start[4096];
+
+void ta__snapshot_remember_program(void)
+{
+    ssize_t length = readlink("/proc/self/exe", program_at_start, sizeof program_at_start - 1);
+    program_at_start[length > 0 ? length : 0] = '\0';
+}
+
 static void gather_facts(struct ta__facts *facts, struct facts_memory *memory, const char *reason)
 {
     int saved_errno = errno;
@@ -45,6 +55,8 @@ static void gather_facts(struct ta__facts *facts, struct facts_memory *memory, c
     clock_gettime(CLOCK_REALTIME, &now);
     ssize_t length = readlink("/proc/self/exe", memory->program, sizeof memory->program - 1);
     memory->program[length > 0 ? length : 0] = '\0';
+    if (length <= 0)
+        memcpy(memory->program, program_at_start, sizeof memory->program);
     if (uname(&memory->system) != 0)
         memory->system.nodename[0] = '\0';
     *facts = (struct ta__facts){
@@ -101,6 +113,23 @@ struct ta_snapshot *ta_take_snapshot(void)
     return NULL;
 }
 
+/* Where this process may not create a file, the one that started it may. */
+static int open_new_file(struct ta__new_file *file, const char *path)
+{
+    if (ta__new_file_open(file, path) == 0)
+        return 0;
+    int error = errno;
+    file->descriptor = ta__opener_open(path);
+    if (file->descriptor < 0) {
+        errno = error;
+        return -1;
+    }
+    file->direct = 1;
+    file->identity = ta__identity_of(file->descriptor);
+    memcpy(file->path, path, strlen(path) + 1); /* not longer than what was tried before */
+    return 0;
+}
+
 /* ---- into a file ---------------------------------------------------------------------------------------------------
  */
 
@@ -109,7 +138,7 @@ int ta__snapshot_to_file(const char *path, const char *reason)
     struct ta__new_file file;
     struct ta__writer writer;
     struct ta__sink sink;
-    if (ta__new_file_open(&file, path) != 0)
+    if (open_new_file(&file, path) != 0)
         return count_failure();
     ta__sink_descriptor(&sink, file.descriptor);
     int result = ta__writer_open(&writer, &sink);
@@ -152,7 +181,7 @@ struct ta_record *ta_record_open(const char *path, unsigned flags)
         ta__error_set("no memory for a recording", NULL);
         return NULL;
     }
-    if (ta__new_file_open(&file, path) != 0) {
+    if (open_new_file(&file, path) != 0) {
         ta__memory_unmap(record, sizeof *record);
         count_failure();
         return NULL;

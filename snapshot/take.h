@@ -11,6 +11,8 @@
 TA_NODISCARD int ta__snapshot_to_file(const char *path, const char *reason);
 /* In a child after fork: forgets a record that belongs to the parent, without touching its file. */
 void ta__record_forget(struct ta_record *record);
+/* The program's path, for later: a process may change to a root without /proc. */
+void ta__snapshot_remember_program(void);
 /* Snapshots that could not be written since the process began. */
 uint64_t ta__snapshot_error_count(void);
 

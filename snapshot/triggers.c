@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/message.h"
+#include "snapshot/opener.h"
 #include "snapshot/take.h"
 
 /* What is asked of the helper; bits in triggers.requests. */
@@ -30,6 +31,8 @@ static struct {
     struct ta__trigger_options options;
     char path[NAME_ROOM], series[NAME_ROOM];
     int active;         /* started and not stopped; written by start and stop */
+    int ending;         /* the last snapshot is being taken */
+    pid_t owner;        /* the process that this was set up in: a child of vfork is another one */
     int helper_missing; /* a child after fork has no helper yet */
     int forked;
     uint32_t requests;  /* the futex that the helper sleeps on */
@@ -218,6 +221,8 @@ static void say_failure(void)
     uint64_t hash = ta__hash_bytes(ta__error_text(), strlen(ta__error_text())) | 1;
     if (triggers.options.loud && hash != triggers.failure_said)
         ta__message_line("no snapshot: ", ta__error_text(), (const char *)NULL);
+    if (hash != triggers.failure_said)
+        ta__opener_tell(ta__error_text());
     triggers.failure_said = hash;
 }
 
@@ -448,6 +453,8 @@ static void in_child(void)
     triggers.control = unlocked;
     ta__record_forget(triggers.record);
     triggers.record = NULL;
+    triggers.owner = getpid();
+    triggers.ending = 0;
     triggers.forked = 1;
     if (triggers.options.no_children)
         triggers.active = 0;
@@ -512,6 +519,10 @@ int ta__triggers_start(const struct ta__trigger_options *options)
         result = copy_name(triggers.series, options->series);
     if (result == 0) {
         triggers.options = *options;
+        triggers.owner = getpid();
+        triggers.ending = 0;
+        ta__opener_set(options->opener);
+        ta__snapshot_remember_program();
         triggers.options.path = triggers.path;
         triggers.options.series = options->series == NULL ? NULL : triggers.series;
         triggers.forked = options->forked;
@@ -541,17 +552,53 @@ void ta__triggers_stop(void)
     pthread_mutex_unlock(&triggers.control);
 }
 
+/* Under `control`, with all signals blocked: one that would end the process waits until the file is whole. */
+static void exit_locked(void)
+{
+    if (!triggers.active)
+        return;
+    ta__store_release(&triggers.ending, 1);
+    stop_helper();
+    give_signal_back();
+    if (triggers.options.at_exit)
+        take("exit", 0);
+    stop_locked();
+}
+
 void ta__triggers_exit(void)
 {
     int saved_errno = errno;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&triggers.control);
-    if (triggers.active) {
-        stop_helper();
-        give_signal_back();
-        if (triggers.options.at_exit)
-            take("exit", 0);
-        stop_locked();
-    }
+    exit_locked();
     pthread_mutex_unlock(&triggers.control);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved_errno;
+}
+
+/* Possibly in a signal handler, on top of anything: no room on an alternate stack, no endless wait for a lock whose
+ * holder may be the interrupted code; a minute for another thread that takes the last snapshot. */
+void ta__triggers_exit_now(void)
+{
+    const struct timespec nap = {0, 1000000};
+    int saved_errno = errno;
+    stack_t stack;
+    sigset_t all, before;
+    if (!ta__load_acquire(&triggers.active) || triggers.owner != getpid() ||
+        (sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0))
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int tries = 0; tries < (ta__load_acquire(&triggers.ending) ? 60000 : 1000); tries++) {
+        if (pthread_mutex_trylock(&triggers.control) == 0) {
+            exit_locked();
+            pthread_mutex_unlock(&triggers.control);
+            break;
+        }
+        nanosleep(&nap, NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved_errno;
 }

@@ -26,6 +26,7 @@ struct ta__trigger_options {
     int sync;                        /* every entry of a series is synced */
     int forked;                      /* the names belong to another process: as in a child after fork */
     int no_children;                 /* a child after fork takes none */
+    const char *opener;              /* ta__opener_set; copied */
     int loud;                        /* a snapshot that cannot be written is reported on descriptor 2 */
     uint64_t (*current_bytes)(void); /* unless NULL: asked every poll_ns for at_peak, where nobody calls note_size */
     uint64_t poll_ns;                /* 0 = 10 ms */
@@ -37,6 +38,12 @@ TA_NODISCARD int ta__triggers_start(const struct ta__trigger_options *options);
 void ta__triggers_stop(void);
 /* At the end of the process: the snapshot at exit if wanted, then as stop. */
 void ta__triggers_exit(void);
+
+/* The same where no destructor runs (_exit); answers at once in a child of vfork and on an alternate signal stack. */
+void ta__triggers_exit_now(void);
+/* From now on SIGINT, SIGTERM and SIGHUP, where their action is the default one, do that before they end the process
+ * (exits.c). */
+void ta__watch_ends(void);
 
 /* From any thread, as often as wanted: two loads when there is nothing to do. */
 void ta__triggers_note_size(uint64_t current_bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/names.h"
 
 const char *cli_base_name(const char *path)
@@ -108,8 +109,8 @@ static void add_value(struct cli_node *node, uint64_t value, uint64_t count, int
     node->count += is_old ? 0 : count;
 }
 
-int cli_calltree_add(struct cli_calltree *tree, struct ta_snapshot *snapshot, enum ta_order order,
-                     enum cli_direction direction, int is_old)
+static int add_all(struct cli_calltree *tree, struct ta_snapshot *snapshot, enum ta_order order,
+                   enum cli_direction direction, int is_old)
 {
     long traces = ta_snapshot_trace_count(snapshot);
     struct ta_frame *frames = NULL;
@@ -121,6 +122,8 @@ int cli_calltree_add(struct cli_calltree *tree, struct ta_snapshot *snapshot, en
     begin(tree);
     for (long i = 0; i < traces; i++) {
         struct ta_trace trace;
+        if (i % 1024 == 0)
+            cli_progress_set(NULL, (size_t)i, (size_t)traces);
         if (ta_snapshot_trace(snapshot, (size_t)i, &trace) != 0)
             continue;
         uint64_t value = trace_value(&trace, order);
@@ -144,6 +147,15 @@ int cli_calltree_add(struct cli_calltree *tree, struct ta_snapshot *snapshot, en
     free(frames);
     cli_names_forget_sources(tree->names);
     return 0;
+}
+
+int cli_calltree_add(struct cli_calltree *tree, struct ta_snapshot *snapshot, enum ta_order order,
+                     enum cli_direction direction, int is_old)
+{
+    cli_progress_begin("adding up the stacks");
+    int result = add_all(tree, snapshot, order, direction, is_old);
+    cli_progress_end();
+    return result;
 }
 
 static const struct cli_node *sorted_nodes;

@@ -249,9 +249,10 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, un
             options->help = 1;
             return 0;
         }
-        if (option == ':')
+        unsigned wanting = optopt == 'o' ? CLI_OUTPUT : optopt == 'n' ? CLI_LIMIT : (unsigned)optopt;
+        if (option == ':' && (allowed & wanting) != 0)
             return cli_error("%s: %s wants a value", command->name, given), -1;
-        if (option == '?' || (allowed & (unsigned)option) == 0)
+        if (option == '?' || option == ':' || (allowed & (unsigned)option) == 0)
             return cli_error("%s: unknown option '%s' (see tracealloc %s --help)", command->name, given, command->name),
                    -1;
         if (take_option(options, option) != 0)
@@ -327,12 +328,14 @@ char *cli_read_file(const char *path, size_t *length)
 /* The library tells how far it is on this thread, with done == total at the end. */
 static void show_symbols(void *user, size_t done, size_t total)
 {
-    if (done == total) {
+    static int has_begun;
+    if (!has_begun)
+        cli_progress_begin("looking up symbols");
+    has_begun = done < total;
+    if (has_begun)
+        cli_progress_set(user, done, total);
+    else
         cli_progress_end();
-        return;
-    }
-    cli_progress_begin("looking up symbols");
-    cli_progress_set(user, done, total);
 }
 
 struct ta_snapshot *cli_load(const char *path)
@@ -448,12 +451,15 @@ void cli_print_line(const char *text, size_t length)
     putchar('\n');
 }
 
-/* A reader that has seen enough (a pipe closed early) is no trouble worth a word. */
+/* A reader that has seen enough (a pipe closed early) is no trouble worth a word. Where an earlier write failed, its
+ * errno is lost: one more byte of what is broken anyway brings it back. */
 int cli_finish_output(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_OK;
+    if (errno == 0 && write(STDOUT_FILENO, "\n", 1) == 1)
+        errno = EIO;
     if (errno == EPIPE)
         return CLI_TROUBLE;
     return cli_error("standard output: %s", strerror(errno));

@@ -115,7 +115,10 @@ const struct cli_command cli_domains = {
     .name = "domains",
     .arguments = "FILE[@ENTRY] [--json | --csv]",
     .summary = "list the domains: live, peak, totals, limits",
-    .help = "What a domain holds by line: tracealloc top FILE --where domain:NUMBER\n"
+    .help = "  --json, --csv    the domains for other programs\n"
+            "  --color WHEN     auto (default), always or never; NO_COLOR is respected\n"
+            "\n"
+            "What a domain holds by line: tracealloc top FILE --where domain:NUMBER\n"
             "\n"
             "  tracealloc domains server.ta\n",
     .run = run,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/exports.h"
 #include "analysis/cli/output.h"
 
@@ -67,9 +68,14 @@ static int run(int argc, char **argv)
         return CLI_TROUBLE;
     int status = cli_output_open(&output, options.output);
     if (status == CLI_OK) {
+        int is_quiet = output.path == NULL && cli_on_terminal();
+        if (!is_quiet)
+            cli_progress_begin("writing");
         errno = 0;
         if (write_to(snapshot, format, options.order, &output) != 0 && !ferror(output.file))
             status = cli_library_error(options.operands[0]);
+        if (!is_quiet)
+            cli_progress_end();
         status = cli_output_close(&output, status);
     }
     ta_snapshot_free(snapshot);

@@ -1,5 +1,6 @@
 /* filter.c: tracealloc filter — a snapshot with fewer traces, as a new file. */
 #include "analysis/cli/cli.h"
+#include "analysis/cli/output.h"
 
 static int run(int argc, char **argv)
 {
@@ -13,7 +14,7 @@ static int run(int argc, char **argv)
     struct ta_snapshot *snapshot = cli_load_filtered(options.operands[0], &options);
     if (snapshot == NULL)
         return CLI_TROUBLE;
-    int status = ta_snapshot_dump(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
+    int status = cli_write_snapshot(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
     ta_snapshot_free(snapshot);
     return status;
 }

@@ -196,8 +196,10 @@ static void print_picture(struct picture *picture, const char *title)
           "<text id=\"heading\" x=\"8\" y=\"24\">",
           file);
     print_xml(file, title);
-    fputs("</text>\n<text id=\"detail\" x=\"8\" y=\"50\"></text>\n"
-          "<g id=\"reset\" style=\"display:none\"><text x=\"800\" y=\"24\">whole picture</text></g>\n"
+    fprintf(file, "</text>\n<text id=\"detail\" x=\"8\" y=\"50\">%s</text>\n",
+            picture->is_difference ? "red grew, blue shrank, pale hardly changed; as wide as the larger of both"
+                                   : "a click zooms in, the pointer shows the numbers");
+    fputs("<g id=\"reset\" style=\"display:none\"><text x=\"800\" y=\"24\">whole picture</text></g>\n"
           "<text id=\"found\" x=\"900\" y=\"24\"></text>\n"
           "<foreignObject x=\"1002\" y=\"8\" width=\"192\" height=\"26\"><input xmlns=\"http://www.w3.org/1999/xhtml\" "
           "id=\"search\" placeholder=\"search: a pattern\"/></foreignObject>\n",

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
+#include "analysis/cli/output.h"
 
 static int run(int argc, char **argv)
 {
@@ -16,11 +18,13 @@ static int run(int argc, char **argv)
     char *text = cli_read_file(options.operands[0], &length);
     if (text == NULL)
         return CLI_TROUBLE;
+    cli_progress_begin("reading the traces");
     struct ta_snapshot *snapshot = ta_snapshot_import_json(text, length);
+    cli_progress_end();
     free(text);
     if (snapshot == NULL)
         return cli_library_error(options.operands[0]);
-    int status = ta_snapshot_dump(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
+    int status = cli_write_snapshot(snapshot, options.output) == 0 ? CLI_OK : cli_library_error(options.output);
     ta_snapshot_free(snapshot);
     return status;
 }

@@ -146,7 +146,8 @@ const struct cli_command cli_info = {
     .name = "info",
     .arguments = "FILE[@ENTRY] [--json | --csv]",
     .summary = "say what is in a recording: program, times, options, counts, losses, modules",
-    .help = "--json and --csv list the same facts as pairs of name and value.\n"
+    .help = "  --json, --csv    the same facts as pairs of name and value, for other programs\n"
+            "  --color WHEN     auto (default), always or never; NO_COLOR is respected\n"
             "\n"
             "  tracealloc info server.ta@0\n",
     .run = run,

@@ -3,10 +3,10 @@
 #include "analysis/cli/table.h"
 
 static const struct cli_column columns[] = {
-    {"entry", "ENTRY", CLI_NUMBER, 0},           {"time_ns", "TIME", CLI_TIME, 0},
-    {"seconds", "SECONDS", CLI_TEXT, 0},         {"current_bytes", "LIVE", CLI_BYTES, 0},
-    {"peak_bytes", "PEAK", CLI_BYTES, 0},        {"traces", "TRACES", CLI_NUMBER, 0},
-    {"file_bytes", "IN THE FILE", CLI_BYTES, 0},
+    {"entry", "ENTRY", CLI_NUMBER, 0},          {"time_ns", "TIME", CLI_TIME, 0},
+    {"", "SECONDS", CLI_TEXT, CLI_PEOPLE_ONLY}, {"seconds", "", CLI_SHARE, CLI_MACHINES_ONLY},
+    {"current_bytes", "LIVE", CLI_BYTES, 0},    {"peak_bytes", "PEAK", CLI_BYTES, 0},
+    {"traces", "TRACES", CLI_NUMBER, 0},        {"file_bytes", "IN THE FILE", CLI_BYTES, 0},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
@@ -28,10 +28,12 @@ static int run(int argc, char **argv)
     for (size_t i = 0; ta_recording_entry(recording, i, &entry) == 0; i++) {
         char seconds[32];
         first = i == 0 ? entry.time_ns : first;
-        snprintf(seconds, sizeof seconds, "%+.3f", (double)(int64_t)(entry.time_ns - first) / 1e9);
+        double since = (double)(int64_t)(entry.time_ns - first) / 1e9;
+        snprintf(seconds, sizeof seconds, "%+.3f", since);
         cli_table_add(table, (struct cli_cell[COLUMNS]){{.number = i},
                                                         {.number = entry.time_ns},
                                                         {.text = seconds},
+                                                        {.share = since},
                                                         {.number = entry.current_bytes},
                                                         {.number = entry.peak_bytes},
                                                         {.number = entry.traces},
@@ -47,7 +49,10 @@ const struct cli_command cli_list = {
     .name = "list",
     .arguments = "FILE [--json | --csv]",
     .summary = "list the entries of a recording: when, how much was live, the peak",
-    .help = "Other commands take one of them as FILE@ENTRY; FILE alone is the last.\n"
+    .help = "  --json, --csv    the entries for other programs\n"
+            "  --color WHEN     auto (default), always or never; NO_COLOR is respected\n"
+            "\n"
+            "Other commands take one of them as FILE@ENTRY; FILE alone is the last.\n"
             "\n"
             "  tracealloc list server.ta\n",
     .run = run,

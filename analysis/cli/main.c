@@ -15,7 +15,8 @@ static int print_usage(void)
     puts("usage: tracealloc COMMAND [ARGUMENT …]\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    puts("\ntracealloc COMMAND --help says more. FILE may name one entry of a series: FILE@0 is the first, FILE@-1 the "
+    puts("\nTo begin with: tracealloc run --top -- PROGRAM [ARGUMENT …]\n"
+         "tracealloc COMMAND --help says more. FILE may name one entry of a series: FILE@0 is the first, FILE@-1 the "
          "last.");
     return cli_finish_output();
 }

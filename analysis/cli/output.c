@@ -10,15 +10,40 @@
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 
 static const char *volatile unfinished; /* what a signal has to remove */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
-static void remove_unfinished(int number)
+static void clean_up(int number)
 {
     if (unfinished != NULL)
         unlink(unfinished);
+    cli_progress_wipe();
     signal(number, SIG_DFL);
     raise(number);
+}
+
+void cli_watch_signals(void)
+{
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (signal(ends[i], clean_up) == SIG_IGN)
+            signal(ends[i], SIG_IGN); /* nohup, or the shell's background: stays so */
+}
+
+/* The library writes beside the file and renames: an interruption waits for that, rather than to leave the pieces. */
+int cli_write_snapshot(struct ta_snapshot *snapshot, const char *path)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaddset(&set, ends[i]);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    cli_progress_begin("writing the recording");
+    int result = ta_snapshot_dump(snapshot, path);
+    cli_progress_end();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return result;
 }
 
 static int open_temporary(struct cli_output *output)
@@ -36,9 +61,7 @@ static int open_temporary(struct cli_output *output)
     umask(mask);
     fchmod(descriptor, 0666 & ~mask);
     unfinished = output->temporary;
-    signal(SIGINT, remove_unfinished);
-    signal(SIGTERM, remove_unfinished);
-    signal(SIGHUP, remove_unfinished);
+    cli_watch_signals();
     output->file = fdopen(descriptor, "w");
     return output->file != NULL ? 0 : -1;
 }
@@ -60,9 +83,14 @@ int cli_output_close(struct cli_output *output, int status)
 {
     if (output->path == NULL)
         return status == CLI_OK ? cli_finish_output() : status;
-    int failed = ferror(output->file);
+    errno = 0;
+    int failed = fflush(output->file) != 0 || ferror(output->file);
+    if (failed && errno == 0 && write(fileno(output->file), "\n", 1) == 1) /* an earlier write's errno is lost */
+        errno = EIO;
+    int error = errno;
     if (fclose(output->file) != 0)
         failed = 1;
+    errno = error != 0 ? error : errno;
     if (status == CLI_OK && failed)
         status = cli_error("%s: %s", output->path, strerror(errno));
     if (output->temporary != NULL) {

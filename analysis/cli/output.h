@@ -18,4 +18,11 @@ int cli_output_close(struct cli_output *output, int status);
 /* A ta_write_function; user = struct cli_output. */
 int cli_output_write(void *user, const char *text, size_t length);
 
+/* From now on an interruption removes what is unfinished and wipes the progress bar before it ends the program. */
+void cli_watch_signals(void);
+
+struct ta_snapshot;
+/* As ta_snapshot_dump; interruptions wait until the file is whole. */
+int cli_write_snapshot(struct ta_snapshot *snapshot, const char *path);
+
 #endif

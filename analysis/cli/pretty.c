@@ -2,8 +2,10 @@
  * that print it and this one print the same. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
 #include "analysis/cli/top.h"
 
 /* The last two components: "folder/file". */
@@ -55,10 +57,25 @@ static void print_all(const struct ta_statistics *statistics, size_t rows)
     printf("Total allocated size: %.1f KiB\n", total / 1024);
 }
 
+static int print_as(const struct ta_statistics *statistics, const struct cli_options *options)
+{
+    int descriptor = STDOUT_FILENO;
+    size_t rows = cli_rows(options, 10);
+    if (options->json)
+        return ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0
+                   ? CLI_OK
+                   : cli_library_error("standard output");
+    if (options->csv)
+        cli_print_statistics_csv(statistics, rows, 0);
+    else
+        print_all(statistics, rows);
+    return cli_finish_output();
+}
+
 static int run(int argc, char **argv)
 {
     struct cli_options options;
-    if (cli_parse(&options, &cli_pretty, CLI_LIMIT | CLI_FILTERS, 1, 1, argc, argv) != 0)
+    if (cli_parse(&options, &cli_pretty, CLI_LIMIT | CLI_FILTERS | CLI_JSON | CLI_CSV, 1, 1, argc, argv) != 0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();
@@ -66,14 +83,15 @@ static int run(int argc, char **argv)
     if (snapshot == NULL)
         return CLI_TROUBLE;
     const struct ta_filter unknown = {.type = TA_FILTER_FILENAME, .pattern = "<unknown>"};
+    cli_progress_begin("grouping the traces");
     known = ta_snapshot_filter_traces(snapshot, &unknown, 1);
     struct ta_statistics *statistics = known == NULL ? NULL : ta_snapshot_statistics(known, "lineno", 0);
     int status;
+    cli_progress_end();
     if (statistics == NULL) {
         status = cli_library_error(options.operands[0]);
     } else {
-        print_all(statistics, cli_rows(&options, 10));
-        status = cli_finish_output();
+        status = print_as(statistics, &options);
     }
     ta_statistics_free(statistics);
     ta_snapshot_free(known);
@@ -83,11 +101,12 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_pretty = {
     .name = "pretty",
-    .arguments = "FILE[@ENTRY] [-n N] [--where FILTER]",
+    .arguments = "FILE[@ENTRY] [-n N] [--where FILTER] [--json | --csv]",
     .summary = "print the pretty top of tracemalloc's documentation",
     .help = "  -n N             so many lines: 10 unless given, 0 = all\n"
             "  --where FILTER   only traces for which the filter holds (docs/filters.md)\n"
             "  --spec FILE      only traces that a JSON list of filters keeps\n"
+            "  --json, --csv    the lines for other programs\n"
             "\n"
             "  tracealloc pretty server.ta -n 3\n",
     .run = run,

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
@@ -24,7 +23,9 @@
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/opener.h"
 #include "analysis/cli/program.h"
+#include "analysis/cli/recordings.h"
 
 enum { RUN_BAD_FRAMES = 1, RUN_TROUBLE = 125, RUN_REFUSED = 126, RUN_MISSING = 127 };
 
@@ -35,7 +36,7 @@ struct settings {
     const char *frames; /* NULL = not given */
     const char *output;
     char *options; /* for TRACEALLOC_OPTIONS, each with a comma before it */
-    int is_series, shows_top, is_quiet, does_not_follow, help;
+    int is_series, wants_peak, shows_top, is_quiet, does_not_follow, help;
     char **program;
 };
 
@@ -85,6 +86,18 @@ static void add_option(struct settings *settings, const char *key, const char *v
     settings->options = longer;
 }
 
+/* Absolute: the programs that this one starts read it too, from folders of theirs. */
+static void add_rules(struct settings *settings, const char *name)
+{
+    char *path = realpath(name, NULL);
+    if (path == NULL || access(path, R_OK) != 0) {
+        cli_error("run: --rules: %s: %s", name, strerror(errno));
+        fail(RUN_TROUBLE);
+    }
+    add_option(settings, "rules", path);
+    free(path);
+}
+
 /* Python's grammar: leading blanks, a sign, decimal digits. Empty and 0 mean: do not trace. */
 static void check_frames(const char *name, const char *text)
 {
@@ -122,14 +135,14 @@ static void take_option(struct settings *settings, int option)
         break;
     case OPT_PEAK:
         add_option(settings, "peak", optarg != NULL ? optarg : "yes");
-        settings->is_series = 1;
+        settings->is_series = settings->wants_peak = 1;
         break;
     case OPT_SIGNAL:
         add_option(settings, "signal", optarg);
         settings->is_series = 1;
         break;
     case OPT_RULES:
-        add_option(settings, "rules", optarg);
+        add_rules(settings, optarg);
         break;
     case OPT_FOLLOW:
         settings->does_not_follow = 0;
@@ -260,6 +273,11 @@ static char *output_pattern(const struct settings *settings)
         cli_error("run: %s: the name is longer than %d bytes: choose another with --output", name, OUTPUT_MAX);
         fail(RUN_TROUBLE);
     }
+    struct stat status;
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
+        cli_error("run: %s: is a folder: name a file in it with --output", name);
+        fail(RUN_TROUBLE);
+    }
     char *slash = strrchr(name, '/');
     *slash = '\0';
     if (strchr(name, '%') == NULL && access(*name != '\0' ? name : "/", W_OK | X_OK) != 0) {
@@ -270,58 +288,11 @@ static char *output_pattern(const struct settings *settings)
     return name;
 }
 
-/* The pattern as glob() wants it, the number of the process put in (0 = any). */
-static char *glob_pattern(const char *pattern, pid_t process)
-{
-    char *text = cli_allocate(strlen(pattern) * 16 + 16, 1), *to = text;
-    for (const char *at = pattern; *at != '\0'; at++) {
-        if (at[0] == '%' && at[1] != '\0') {
-            at++;
-            if (*at == '%')
-                *to++ = '%';
-            else if (*at == 'p' && process != 0)
-                to += sprintf(to, "%d", (int)process);
-            else
-                *to++ = '*';
-        } else {
-            if (strchr("*?[\\", *at) != NULL)
-                *to++ = '\\';
-            *to++ = *at;
-        }
-    }
-    if (process == 0 && strstr(pattern, "%p") == NULL) /* what the runtime adds in children */
-        strcpy(to, "*");
-    return text;
-}
+/* ---- the last words ---- */
 
-/* The files that were written since `since`: how many, and the first one's name. */
-static size_t find_recordings(const char *pattern, pid_t process, const struct timespec *since, char **first)
+static int is_zero(const char *frames)
 {
-    char *wanted = glob_pattern(pattern, process);
-    glob_t found;
-    size_t count = 0;
-    if (glob(wanted, GLOB_NOSORT, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            struct stat status;
-            if (stat(found.gl_pathv[i], &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0 ||
-                status.st_mtim.tv_sec < since->tv_sec - 1)
-                continue;
-            if (count++ == 0 && first != NULL)
-                *first = cli_text("%s", found.gl_pathv[i]);
-        }
-        globfree(&found);
-    }
-    free(wanted);
-    return count;
-}
-
-static char *relative(char *path)
-{
-    char folder[PATH_MAX];
-    if (getcwd(folder, sizeof folder) == NULL)
-        return path;
-    size_t length = strlen(folder);
-    return length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/' ? path + length + 1 : path;
+    return strspn(frames, " \t\n\v\f\r+0") == strlen(frames);
 }
 
 static void show_top(char *file)
@@ -331,53 +302,26 @@ static void show_top(char *file)
         cli_top.run(2, arguments);
 }
 
-static int is_zero(const char *frames)
+/* Two lines: where the recording is, and what to type next. Or one: why there is none. */
+static void tell(const struct settings *settings, const char *pattern, pid_t process, const struct timespec *since,
+                 int status)
 {
-    return strspn(frames, " \t\n\v\f\r+0") == strlen(frames);
-}
-
-static int entry_count(const char *file)
-{
-    struct ta_recording *recording = ta_recording_open(file);
-    int count = recording == NULL ? 0 : (int)ta_recording_entry_count(recording);
-    ta_recording_close(recording);
-    return count;
-}
-
-static void tell(const struct settings *settings, const char *pattern, pid_t process, const struct timespec *since)
-{
-    char *file = NULL;
     if (is_zero(settings->frames)) {
         if (!settings->is_quiet)
             fputs("tracealloc: nothing was recorded: tracing was switched off\n", stderr);
         return;
     }
-    find_recordings(pattern, process, since, &file);
-    size_t all = find_recordings(pattern, 0, since, file == NULL ? &file : NULL);
-    if (file == NULL) {
-        if (!settings->is_quiet)
-            fprintf(stderr,
-                    "tracealloc: no recording was written: the program ended without running its exit functions "
-                    "(--interval=1 records on the way)\n");
-        return;
-    }
-    char *name = relative(file);
-    if (settings->shows_top)
-        show_top(name);
+    struct cli_recordings found;
+    cli_recordings_find(&found, pattern, process, since);
+    if (found.largest != NULL && settings->shows_top)
+        show_top(cli_relative_path(found.largest->path));
     if (!settings->is_quiet) {
-        int entries = entry_count(file);
-        if (all > 1)
-            fprintf(stderr, "tracealloc: recording in %s (and %zu of other processes)\n", name, all - 1);
-        else if (entries > 1)
-            fprintf(stderr, "tracealloc: recording in %s (%d entries)\n", name, entries);
+        if (found.count > 0)
+            cli_recordings_tell(&found, settings->wants_peak, settings->shows_top);
         else
-            fprintf(stderr, "tracealloc: recording in %s\n", name);
-        if (entries > 1)
-            fprintf(stderr, "tracealloc: next: tracealloc diff --grown %s %s@0\n", name, name);
-        else
-            fprintf(stderr, "tracealloc: next: tracealloc %s %s\n", settings->shows_top ? "tree" : "top", name);
+            cli_recordings_tell_none(status, settings->is_series);
     }
-    free(file);
+    cli_recordings_free(&found);
 }
 
 /* ---- the process ---- */
@@ -415,11 +359,13 @@ static void prepare_environment(const struct settings *settings, const char *lib
     const char *options = getenv("TRACEALLOC_OPTIONS");
     char *preload =
         preloaded != NULL && *preloaded != '\0' ? cli_text("%s:%s", library, preloaded) : cli_text("%s", library);
-    char *all = cli_text(
-        "%s%soutput=%s%s%s%s", options != NULL ? options : "", options != NULL && *options != '\0' ? "," : "", pattern,
-        settings->is_series ? ",series=yes" : "", settings->does_not_follow ? ",follow=no" : "", settings->options);
-    if (setenv("LD_PRELOAD", preload, 1) != 0 || setenv("TRACEALLOC", settings->frames, 1) != 0 ||
-        setenv("TRACEALLOC_OPTIONS", all, 1) != 0) {
+    char *all =
+        cli_text("ends=yes,%s%soutput=%s%s%s%s", options != NULL ? options : "",
+                 options != NULL && *options != '\0' ? "," : "", pattern, settings->is_series ? ",series=yes" : "",
+                 settings->does_not_follow ? ",follow=no" : "", settings->options);
+    cli_opener_start(pattern);
+    if (setenv("TRACEALLOC_OPENER", cli_opener_name(), 1) != 0 || setenv("LD_PRELOAD", preload, 1) != 0 ||
+        setenv("TRACEALLOC", settings->frames, 1) != 0 || setenv("TRACEALLOC_OPTIONS", all, 1) != 0) {
         cli_error("run: the environment: %s", strerror(errno));
         fail(RUN_TROUBLE);
     }
@@ -508,13 +454,15 @@ static int run(int argc, char **argv)
         cli_error("run: %s: %s", settings.program[0], strerror(errno));
         return RUN_TROUBLE;
     }
+    cli_opener_serve();
     int status;
     while (waitpid(process, &status, 0) < 0)
         if (errno != EINTR)
             return cli_error("run: %s", strerror(errno)), RUN_TROUBLE;
     child = 0;
+    cli_opener_stop();
     unsetenv("LD_PRELOAD");
-    tell(&settings, pattern, process, &since);
+    tell(&settings, pattern, process, &since, status);
     free(pattern);
     free(settings.options);
     return end_like(status);
@@ -528,7 +476,7 @@ const struct cli_command cli_run = {
         "  --nframe[=N]     frames kept of each stack, 1 to 65535: whole stacks unless given, 1 without a number,\n"
         "                   0 or nothing after the = records nothing; overrides the variable TRACEALLOC\n"
         "  -o, --output FILE  the recording: tracealloc.PROGRAM.%p.ta unless given; %p is the process\n"
-        "  --interval SECONDS a snapshot every so often, all in one file (see tracealloc list)\n"
+        "  --interval SECONDS a snapshot every so often, all in one file that may be read while it grows\n"
         "  --peak[=PERCENT] a snapshot at each new peak (that is so much above the former)\n"
         "  --signal NAME    a snapshot whenever the program gets the signal: USR1, USR2, HUP, …\n"
         "  --sample SIZE    trace one allocation per SIZE bytes in the mean, such as 512KiB: faster, estimated\n"
@@ -536,6 +484,10 @@ const struct cli_command cli_run = {
         "  --no-follow      do not trace the programs that this one starts (--follow: do, the default)\n"
         "  --top            list the ten largest places at the end, on standard error\n"
         "  -q, --quiet      do not say where the recording is\n"
+        "\n"
+        "The recording is written at the end, also at _exit and when Ctrl-C, SIGTERM or SIGHUP ends the program. "
+        "Other\n"
+        "signals leave only what --interval, --peak or --signal had written.\n"
         "\n"
         "The program's exit status is passed on, or it is ended by the same signal. Else: 1 wrong number of frames,\n"
         "125 trouble, 126 the program cannot be traced, 127 there is no such program.\n"

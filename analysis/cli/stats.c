@@ -1,8 +1,11 @@
 /* stats.c: tracealloc stats — what holds the memory, by line, file, stack, function … */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/terminal.h"
+#include "analysis/cli/top.h"
 
 static int print_text(const struct ta_statistics *statistics, size_t limit)
 {
@@ -31,8 +34,8 @@ static int run(int argc, char **argv)
 {
     struct cli_options options;
     if (cli_parse(&options, &cli_stats,
-                  CLI_KEY | CLI_CUMULATIVE | CLI_JSON | CLI_LIMIT | CLI_SORT | CLI_WHERE | CLI_SPEC, 1, 1, argc,
-                  argv) != 0)
+                  CLI_KEY | CLI_CUMULATIVE | CLI_JSON | CLI_CSV | CLI_LIMIT | CLI_SORT | CLI_WHERE | CLI_SPEC, 1, 1,
+                  argc, argv) != 0)
         return CLI_TROUBLE;
     if (options.help)
         return cli_finish_output();
@@ -41,13 +44,19 @@ static int run(int argc, char **argv)
         return CLI_TROUBLE;
 
     const char *key = options.key != NULL ? options.key : "lineno";
+    cli_progress_begin("grouping the traces");
     struct ta_statistics *statistics = cli_order_wants_gone(options.order)
                                            ? ta_snapshot_churn(snapshot, key, options.cumulative)
                                            : ta_snapshot_statistics(snapshot, key, options.cumulative);
     int status = CLI_TROUBLE;
-    if (statistics == NULL || ta_statistics_sort(statistics, options.order) != 0)
+    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, options.order) == 0;
+    cli_progress_end();
+    if (!is_sorted)
         cli_library_error(options.operands[0]);
-    else
+    else if (options.csv) {
+        cli_print_statistics_csv(statistics, options.limit, strcmp(key, "traceback") == 0);
+        status = cli_finish_output();
+    } else
         status = options.json ? print_json(statistics, options.limit) : print_text(statistics, options.limit);
     ta_statistics_free(statistics);
     ta_snapshot_free(snapshot);
@@ -56,7 +65,7 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_stats = {
     .name = "stats",
-    .arguments = "FILE [--key KEY] [--cumulative] [--sort ORDER] [--limit N] [--where FILTER] [--json]",
+    .arguments = "FILE [--key KEY] [--cumulative] [--sort ORDER] [--limit N] [--where FILTER] [--json | --csv]",
     .summary = "group the live memory of a snapshot and list the groups, largest first",
     .help = "  --key KEY        traceback, lineno (default), filename, function, module, domain or thread\n"
             "  --cumulative     count a block for every frame of its stack\n"
@@ -65,6 +74,7 @@ const struct cli_command cli_stats = {
             "  --where FILTER   only traces for which the filter holds (docs/filters.md)\n"
             "  --spec FILE      only traces that a JSON list of filters keeps\n"
             "  --json           a list of {frames, size, count, str}, frames most recent first\n"
+            "  --csv            the same numbers with a heading; by traceback the stack in one field\n"
             "\n"
             "  tracealloc stats server.ta --key filename --limit 10\n",
     .run = run,

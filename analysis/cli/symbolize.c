@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/output.h"
 
 static void report(const struct ta_snapshot *snapshot)
 {
@@ -40,7 +41,7 @@ static int run(int argc, char **argv)
     struct ta_snapshot *symbolized = ta_snapshot_symbolize(snapshot);
     if (symbolized == NULL)
         status = cli_library_error(path);
-    else if (ta_snapshot_dump(symbolized, output) != 0)
+    else if (cli_write_snapshot(symbolized, output) != 0)
         status = cli_library_error(output);
     else
         report(snapshot);

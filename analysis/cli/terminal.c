@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/cli/output.h"
+
 static enum { AUTO, ALWAYS, NEVER } when = AUTO;
 
 int cli_set_color(const char *word)
@@ -178,8 +180,11 @@ static struct {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    const char *label;
+    _Atomic(const char *) label;
+    const char *labels[8]; /* of what began inside of what; the innermost one is shown */
+    unsigned depth;
     atomic_size_t done, total;
+    atomic_int is_drawn;
     int is_running, is_over;
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -195,25 +200,33 @@ static void draw(unsigned round)
         memset(bar, '.', 20);
         memset(bar, '#', full);
         bar[20] = '\0';
-        length = snprintf(line, sizeof line, "\r%s [%s] %zu of %zu\033[K", progress.label, bar, done, total);
+        length =
+            snprintf(line, sizeof line, "\r%s [%s] %zu of %zu\033[K", atomic_load(&progress.label), bar, done, total);
     } else {
-        length = snprintf(line, sizeof line, "\r%s %c\033[K", progress.label, spinner[round % 4]);
+        length = snprintf(line, sizeof line, "\r%s %c\033[K", atomic_load(&progress.label), spinner[round % 4]);
     }
+    atomic_store(&progress.is_drawn, 1);
     if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
+}
+
+void cli_progress_wipe(void)
+{
+    if (atomic_exchange(&progress.is_drawn, 0))
+        (void)!write(STDERR_FILENO, "\r\033[K", 4);
 }
 
 static void *show(void *unused)
 {
     struct timespec next;
-    int drawn = 0;
+    unsigned round = 0;
     clock_gettime(CLOCK_REALTIME, &next);
     next.tv_sec += 1;
     pthread_mutex_lock(&progress.lock);
     while (!progress.is_over) {
         if (pthread_cond_timedwait(&progress.ended, &progress.lock, &next) == 0)
             continue;
-        draw((unsigned)drawn++);
+        draw(round++);
         next.tv_nsec += 200000000;
         if (next.tv_nsec >= 1000000000) {
             next.tv_nsec -= 1000000000;
@@ -221,20 +234,26 @@ static void *show(void *unused)
         }
     }
     pthread_mutex_unlock(&progress.lock);
-    if (drawn > 0 && write(STDERR_FILENO, "\r\033[K", 4) < 0)
-        return NULL;
+    cli_progress_wipe();
     return unused;
+}
+
+static void start(void)
+{
+    cli_watch_signals();
+    progress.is_over = 0;
+    progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
 }
 
 void cli_progress_begin(const char *label)
 {
-    if (!isatty(STDERR_FILENO) || progress.is_running)
+    if (!isatty(STDERR_FILENO) || progress.depth == sizeof progress.labels / sizeof *progress.labels)
         return;
-    progress.label = label;
-    atomic_store(&progress.done, 0);
-    atomic_store(&progress.total, 0);
-    progress.is_over = 0;
-    progress.is_running = pthread_create(&progress.thread, NULL, show, NULL) == 0;
+    progress.labels[progress.depth++] = label;
+    atomic_store(&progress.label, label);
+    cli_progress_set(NULL, 0, 0);
+    if (progress.depth == 1)
+        start();
 }
 
 void cli_progress_set(void *user, size_t done, size_t total)
@@ -246,6 +265,11 @@ void cli_progress_set(void *user, size_t done, size_t total)
 
 void cli_progress_end(void)
 {
+    if (progress.depth > 0 && --progress.depth > 0) {
+        atomic_store(&progress.label, progress.labels[progress.depth - 1]);
+        cli_progress_set(NULL, 0, 0);
+        return;
+    }
     if (!progress.is_running)
         return;
     pthread_mutex_lock(&progress.lock);

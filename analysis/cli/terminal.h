@@ -28,9 +28,12 @@ enum cli_cut { CLI_CUT_LEFT, CLI_CUT_RIGHT };
 void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
 
 /* After a second without cli_progress_end a line with the label and how far it is appears on standard error, if that is
- * a terminal. cli_progress_set fits the library's progress callbacks. */
+ * a terminal. cli_progress_set fits the library's progress callbacks. What begins inside of
+ * another shows its own label until its end. On one thread; nothing is printed on standard output in between. */
 void cli_progress_begin(const char *label);
 void cli_progress_set(void *user, size_t done, size_t total);
 void cli_progress_end(void);
+/* From a signal handler: takes the line away. */
+void cli_progress_wipe(void);
 
 #endif

@@ -28,7 +28,8 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     ta_size_text((double)bytes, 0, live, sizeof live);
     ta_size_text((double)info.peak_bytes, 0, peak, sizeof peak);
     cli_short_path(path, name, sizeof name);
-    printf("%s: %s%s live%s in %" PRIu64 " blocks", name, cli_style(CLI_BOLD), live, cli_style(CLI_PLAIN), blocks);
+    printf("%s: %s%s live%s in %" PRIu64 " block%s", name, cli_style(CLI_BOLD), live, cli_style(CLI_PLAIN), blocks,
+           blocks == 1 ? "" : "s");
     if (info.peak_bytes > 0)
         printf(", peak %s", peak);
     if (*info.program != '\0')
@@ -118,32 +119,37 @@ static void find_examples(struct ta_snapshot *snapshot, struct example *examples
     free(slots);
 }
 
-/* Below a place without lines: its caller where that has lines, else the names of the functions above. */
-static void note_caller(struct cli_table *table, struct ta_traceback traceback)
+char *cli_caller_text(struct ta_traceback traceback, char **source)
 {
     struct ta_frame frame;
     char place[PATH_MAX + 16];
+    *source = NULL;
     for (int64_t i = -2; i >= -3 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
         if (frame.lineno == 0)
             continue;
         cli_place_text(&frame, place, sizeof place);
-        cli_table_note(table, "called from %s %s", place, frame.function);
-        char *source = cli_source_line(&frame);
-        if (source != NULL)
-            cli_table_note(table, "  %s", source);
-        free(source);
-        return;
+        *source = cli_source_line(&frame);
+        return cli_text("called from %s %s", place, frame.function);
     }
-    char *names = cli_text("%s", "");
+    char *names = NULL;
     for (int64_t i = -2; i >= -5 && ta_traceback_frame(traceback, i, &frame) == 0; i--) {
-        char *longer = cli_text("%s%s%s", names, *names != '\0' ? " < " : "",
+        char *longer = cli_text("%s%s%s", names != NULL ? names : "called by ", names != NULL ? " < " : "",
                                 *frame.function != '\0' ? frame.function : cli_base_name(frame.module));
         free(names);
         names = longer;
     }
-    if (*names != '\0')
-        cli_table_note(table, "called by %s", names);
-    free(names);
+    return names;
+}
+
+static void note_caller(struct cli_table *table, struct ta_traceback traceback)
+{
+    char *source, *caller = cli_caller_text(traceback, &source);
+    if (caller != NULL)
+        cli_table_note(table, "%s", caller);
+    if (source != NULL)
+        cli_table_note(table, "  %s", source);
+    free(caller);
+    free(source);
 }
 
 /* ---- the listing ---- */
@@ -161,6 +167,7 @@ static const struct cli_column columns[] = {
     {"line", "", CLI_NUMBER, CLI_MACHINES_ONLY},
     {"function", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"source", "", CLI_TEXT, CLI_MACHINES_ONLY},
+    {"stack", "", CLI_TEXT, CLI_MACHINES_ONLY | CLI_PEOPLE_ONLY}, /* by traceback: for machines */
     {"place", "WHERE", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_PATH},
 };
 enum {
@@ -176,14 +183,17 @@ enum {
     LINE,
     FUNCTION,
     SOURCE,
+    STACK,
     PLACE,
     COLUMNS
 };
 
 /* Orders by history show the columns of history. */
-static void choose_columns(struct cli_column *chosen, enum ta_order order)
+static void choose_columns(struct cli_column *chosen, enum ta_order order, int by_stack)
 {
     memcpy(chosen, columns, sizeof columns);
+    if (by_stack)
+        chosen[STACK].flags = CLI_MACHINES_ONLY;
     if (!cli_order_wants_gone(order))
         return;
     chosen[ALLOCATED_SIZE].flags = chosen[ALLOCATED_COUNT].flags = chosen[TEMPORARY].flags = 0;
@@ -228,6 +238,52 @@ void cli_note_stack(struct cli_table *table, struct ta_traceback traceback)
     }
 }
 
+char *cli_stack_text(struct ta_traceback traceback)
+{
+    char *text = NULL;
+    size_t size = 0, length = ta_traceback_length(traceback);
+    FILE *stream = open_memstream(&text, &size);
+    struct ta_frame frame;
+    if (stream == NULL)
+        return cli_text("%s", "");
+    for (size_t i = 0; i < length && ta_traceback_frame(traceback, -1 - (int64_t)i, &frame) == 0; i++)
+        fprintf(stream, "%s%s:%u%s%s", i > 0 ? ";" : "", frame.filename, frame.lineno,
+                *frame.function != '\0' ? " " : "", frame.function);
+    fclose(stream);
+    return text;
+}
+
+void cli_print_statistics_csv(const struct ta_statistics *statistics, size_t rows, int by_stack)
+{
+    const struct cli_column fields[] = {
+        {"size", "", CLI_NUMBER, 0},
+        {"count", "", CLI_NUMBER, 0},
+        {"allocated_size", "", CLI_NUMBER, 0},
+        {"allocated_count", "", CLI_NUMBER, 0},
+        {"key", "", CLI_TEXT, 0},
+        {"line", "", CLI_NUMBER, 0},
+        {"stack", "", CLI_TEXT, by_stack ? 0 : CLI_PEOPLE_ONLY},
+    };
+    struct cli_table *table = cli_table_new(fields, sizeof fields / sizeof *fields);
+    for (size_t i = 0; i < rows && i < ta_statistics_count(statistics); i++) {
+        struct ta_statistic statistic;
+        struct ta_frame frame = {.filename = ""};
+        ta_statistics_get(statistics, i, &statistic);
+        ta_traceback_frame(statistic.traceback, -1, &frame);
+        char *stack = by_stack ? cli_stack_text(statistic.traceback) : NULL;
+        cli_table_add(table, (struct cli_cell[]){{.number = statistic.size},
+                                                 {.number = statistic.count},
+                                                 {.number = statistic.allocated_size},
+                                                 {.number = statistic.allocated_count},
+                                                 {.text = frame.filename},
+                                                 {.number = frame.lineno},
+                                                 {.text = stack}});
+        free(stack);
+    }
+    cli_table_print_csv(table);
+    cli_table_free(table);
+}
+
 static void add_row(struct cli_table *table, const struct listing *listing, size_t index, const struct example *example)
 {
     struct ta_statistic statistic;
@@ -251,6 +307,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         cli_short_path(frame.filename, place, sizeof place);
     char *label = *function != '\0' ? cli_text("%s  %s", place, function) : cli_text("%s", place);
     char *source = is_line ? cli_source_line(&frame) : NULL;
+    char *stack = is_stack ? cli_stack_text(statistic.traceback) : NULL;
     struct cli_cell cells[COLUMNS] = {
         [SIZE].number = statistic.size,
         [SHARE].share =
@@ -265,6 +322,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         [LINE].number = frame.lineno,
         [FUNCTION].text = function,
         [SOURCE].text = source,
+        [STACK].text = stack,
         [PLACE].text = label,
     };
     cli_table_add(table, cells);
@@ -274,6 +332,7 @@ static void add_row(struct cli_table *table, const struct listing *listing, size
         note_caller(table, largest);
     if (is_stack)
         cli_note_stack(table, statistic.traceback);
+    free(stack);
     free(source);
     free(label);
 }
@@ -292,14 +351,14 @@ static void print_rest(const struct listing *listing)
         blocks += statistic.count;
     }
     ta_size_text((double)size, 0, text, sizeof text);
-    printf("%s… and %zu more: %s live in %" PRIu64 " blocks (-n 0 lists all)%s\n", cli_style(CLI_DIM),
-           count - listing->rows, text, blocks, cli_style(CLI_PLAIN));
+    printf("%s… and %zu more: %s live in %" PRIu64 " block%s (-n 0 lists all)%s\n", cli_style(CLI_DIM),
+           count - listing->rows, text, blocks, blocks == 1 ? "" : "s", cli_style(CLI_PLAIN));
 }
 
 static void print_listing(const struct listing *listing)
 {
     struct cli_column chosen[COLUMNS];
-    choose_columns(chosen, listing->options->order);
+    choose_columns(chosen, listing->options->order, strcmp(listing->key, "traceback") == 0);
     struct cli_table *table = cli_table_new(chosen, COLUMNS);
     size_t count = ta_statistics_count(listing->statistics);
     count = count < listing->rows ? count : listing->rows;
@@ -313,7 +372,9 @@ static void print_listing(const struct listing *listing)
             ta_traceback_frame(statistic.traceback, -1, &frame);
             examples[i] = (struct example){.filename = frame.filename, .lineno = frame.lineno};
         }
+        cli_progress_begin("looking at the traces");
         find_examples(listing->snapshot, examples, count, listing->options->order);
+        cli_progress_end();
     }
     for (size_t i = 0; i < count; i++)
         add_row(table, listing, i, examples != NULL ? &examples[i] : NULL);
@@ -368,11 +429,14 @@ static int run(int argc, char **argv)
                               .options = &options,
                               .key = options.key != NULL ? options.key : "lineno",
                               .rows = cli_rows(&options, 10)};
+    cli_progress_begin("grouping the traces");
     listing.statistics = cli_order_wants_gone(options.order)
                              ? ta_snapshot_churn(snapshot, listing.key, options.cumulative)
                              : ta_snapshot_statistics(snapshot, listing.key, options.cumulative);
+    int is_sorted = listing.statistics != NULL && ta_statistics_sort(listing.statistics, options.order) == 0;
     int status = CLI_TROUBLE;
-    if (listing.statistics == NULL || ta_statistics_sort(listing.statistics, options.order) != 0) {
+    cli_progress_end();
+    if (!is_sorted) {
         cli_library_error(options.operands[0]);
     } else {
         struct ta_statistic total;

@@ -13,8 +13,15 @@ char *cli_source_line(const struct ta_frame *frame);
 /* "FILE:LINE" with the path shortened on terminals, the bare path where the line is not known. */
 void cli_place_text(const struct ta_frame *frame, char *text, size_t size);
 
+/* For a place without lines: its caller where that has lines (and its source line), else the names of the functions
+ * above; NULL when nothing is known. Both for free(). */
+char *cli_caller_text(struct ta_traceback traceback, char **source);
 /* A note below the last row for every frame, most recent first. */
 struct cli_table;
 void cli_note_stack(struct cli_table *table, struct ta_traceback traceback);
+/* The whole stack in one field of CSV or JSON: "FILE:LINE FUNCTION;…", most recent first. For free(). */
+char *cli_stack_text(struct ta_traceback traceback);
+/* The first rows of statistics as CSV; with their stacks if that is what they are grouped by. */
+void cli_print_statistics_csv(const struct ta_statistics *statistics, size_t rows, int by_stack);
 
 #endif

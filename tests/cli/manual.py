@@ -16,6 +16,7 @@ WORDS = {
     "--format": "pprof folded speedscope csv jsonl json python",
     "--signal": "USR1 USR2 HUP PROF URG",
 }
+ALIASES = {"--limit": "-n", "--output": "-o", "--key": "--by", "--by": "--key"}
 WITH_FILE = {"--output", "--spec", "--rules"}
 
 STATUS = """0 done; 1 the answer is no (`check` found something wrong); 2 trouble, with one line on standard error.
@@ -38,7 +39,8 @@ class Command:
         self.name, self.usage, self.summary = name, lines[0].removeprefix("usage: "), lines[1]
         self.help = "\n".join(lines[3:]).rstrip()
         self.options = []
-        for found in re.finditer(r"--[a-z][a-z-]*", self.help + " " + self.usage + " --help"):
+        own = re.sub(r"tracealloc [a-z]+ .*", "", self.help)  # examples may be of other commands
+        for found in re.finditer(r"--[a-z][a-z-]*", own + " " + self.usage + " --help"):
             if found.group() not in self.options:
                 self.options.append(found.group())
         self.options.sort()
@@ -164,6 +166,20 @@ def fish(commands):
     return "\n".join(lines) + "\n"
 
 
+def check_options(program, commands):
+    """What --help names is what is accepted, of all options that any command has; answers how many differ."""
+    known, bad = sorted({option for command in commands for option in command.options}), 0
+    for command in commands:
+        for option in known:
+            said = subprocess.run([program, command.name, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, check=False).stdout.decode()
+            named = option in command.options or option in ALIASES and re.search(ALIASES[option] + r"\b", command.help) is not None
+            if ("unknown option" in said) == named:
+                print(f"{command.name} {option}: named by --help: {named}; says: {said}")
+                bad += 1
+    return bad
+
+
 def main():
     program, root = os.path.abspath(sys.argv[1]), sys.argv[2]
     commands, bad = commands_of(program), 0
@@ -181,6 +197,7 @@ def main():
             if file.read() != text:
                 print(f"{name} is not what the program says: python3 tests/cli/manual.py PROGRAM . --write")
                 bad = 1
+    bad = 1 if check_options(program, commands) else bad
     for command in commands:
         example = [line for line in command.help.splitlines() if line.startswith("  tracealloc ")]
         if not example:

@@ -120,6 +120,7 @@ def main():
             browser.do("/url", {"url": f"file://{folder}/diff.svg"})
             colors = dict(browser.script("return Array.from(document.querySelectorAll('g.f')).map(g => "
                                          "[g.querySelector('title').textContent.split('\\n')[0], g.querySelector('rect').getAttribute('fill')])"))
+            assert browser.script("return document.getElementById('detail').textContent").startswith("red grew, blue shrank")
             assert colors["server.c:26"].startswith("hsl(6,") and colors["start.c:5"].startswith("hsl(214,"), colors
         finally:
             browser.close()

@@ -15,12 +15,13 @@ mv "$work/first" "$work/tree"
 lib=$(dirname "$(find "$work/tree" -name libtracealloc.so)")
 [ -e "$lib/libtracealloc.so" ] || { echo "no libtracealloc.so was installed"; exit 1; }
 
-# Names: ta_… and, where malloc is replaced, the C and C++ allocation functions.
+# Names: ta_… and, where malloc is replaced, the C and C++ allocation functions, and the ends that run no destructor.
 allowed='ta_[a-z0-9][a-z0-9_]*'
 if [ "$kind" = override ]; then
     allowed="$allowed|malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign"
     allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim"
-    allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(n|d)[aw].*"
+    allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
+    allowed="$allowed|sigaction|signal|__sysv_signal"
 fi
 exported() { nm "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 exported -D "$lib/libtracealloc.so" >"$work/shared"

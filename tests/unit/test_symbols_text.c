@@ -109,6 +109,15 @@ static void test_text_path_two_spellings_of_one_file_get_one_number(void)
     TEST_ASSERT_EQUAL_UINT32(plain, ta__text_intern_path(&table, "/src/", ".//lib/./x.c"));
 }
 
+static void test_text_path_that_begins_with_its_relative_folder_is_not_joined_again(void)
+{
+    TEST_ASSERT_EQUAL_STRING("libio/filedoalloc.c", path("./libio", "./libio/filedoalloc.c"));
+    TEST_ASSERT_EQUAL_STRING("include/rtld-malloc.h", path("./malloc", "./malloc/../include/rtld-malloc.h"));
+    TEST_ASSERT_EQUAL_STRING("libio/genops.c", path("./libio", "genops.c"));
+    TEST_ASSERT_EQUAL_STRING("libio/libiox/genops.c", path("./libio", "libiox/genops.c"));
+    TEST_ASSERT_EQUAL_STRING("/src/src/x.c", path("/src", "src/x.c"));
+}
+
 static void test_text_demangle_cxx_names_are_written_with_their_parameters(void)
 {
     TEST_ASSERT_EQUAL_STRING("ns::Box<int>::put(int, char const*)", demangled("_ZN2ns3BoxIiE3putEiPKc"));
@@ -205,6 +214,7 @@ int main(void)
     RUN_TEST(test_text_path_is_joined_and_freed_of_dots_without_looking_at_the_disk);
     RUN_TEST(test_text_path_relative_to_nothing_keeps_what_leads_out);
     RUN_TEST(test_text_path_two_spellings_of_one_file_get_one_number);
+    RUN_TEST(test_text_path_that_begins_with_its_relative_folder_is_not_joined_again);
     RUN_TEST(test_text_demangle_cxx_names_are_written_with_their_parameters);
     RUN_TEST(test_text_demangle_rust_names_of_both_manglings_lose_their_hash);
     RUN_TEST(test_text_demangle_other_names_stay_as_they_are);

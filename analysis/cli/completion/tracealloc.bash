@@ -21,15 +21,15 @@ _tracealloc() {
     diff) options='--by --color --csv --cumulative --grown --help --json --released --sort --spec --where' ;;
     tree) options='--bottom-up --color --csv --depth --help --json --min --sort --spec --where' ;;
     flame) options='--bottom-up --help --min --sort --spec --title --where' ;;
-    biggest) options='--help --json --sort --spec --where' ;;
-    list) options='--csv --help --json' ;;
-    info) options='--csv --help --json' ;;
-    domains) options='--csv --help --json --where' ;;
-    pretty) options='--help --spec --where' ;;
-    stats) options='--cumulative --help --json --key --limit --sort --spec --where' ;;
+    biggest) options='--csv --help --json --sort --spec --where' ;;
+    list) options='--color --csv --help --json' ;;
+    info) options='--color --csv --help --json' ;;
+    domains) options='--color --csv --help --json' ;;
+    pretty) options='--csv --help --json --spec --where' ;;
+    stats) options='--csv --cumulative --help --json --key --limit --sort --spec --where' ;;
     filter) options='--help --spec --where' ;;
     symbolize) options='--help' ;;
-    check) options='--help' ;;
+    check) options='--csv --help --json' ;;
     import) options='--help' ;;
     export) options='--csv --format --help --json --python --sort --spec --where' ;;
     esac

@@ -54,29 +54,35 @@ complete -c tracealloc -n '__fish_seen_subcommand_from flame' -l spec -r
 complete -c tracealloc -n '__fish_seen_subcommand_from flame' -l title
 complete -c tracealloc -n '__fish_seen_subcommand_from flame' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a biggest -d 'show the stack that holds most memory, with its source lines'
+complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l json
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l sort -x -a 'live total count calls temporary peak'
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l spec -r
 complete -c tracealloc -n '__fish_seen_subcommand_from biggest' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a list -d 'list the entries of a recording: when, how much was live, the peak'
+complete -c tracealloc -n '__fish_seen_subcommand_from list' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from list' -l json
 complete -c tracealloc -n __fish_use_subcommand -f -a info -d 'say what is in a recording: program, times, options, counts, losses, modules'
+complete -c tracealloc -n '__fish_seen_subcommand_from info' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from info' -l json
 complete -c tracealloc -n __fish_use_subcommand -f -a domains -d 'list the domains: live, peak, totals, limits'
+complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l color -x -a 'auto always never'
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l json
-complete -c tracealloc -n '__fish_seen_subcommand_from domains' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a pretty -d 'print the pretty top of tracemallocs documentation'
+complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l help
+complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l json
 complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l spec -r
 complete -c tracealloc -n '__fish_seen_subcommand_from pretty' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a stats -d 'group the live memory of a snapshot and list the groups, largest first'
+complete -c tracealloc -n '__fish_seen_subcommand_from stats' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from stats' -l cumulative
 complete -c tracealloc -n '__fish_seen_subcommand_from stats' -l help
 complete -c tracealloc -n '__fish_seen_subcommand_from stats' -l json
@@ -92,7 +98,9 @@ complete -c tracealloc -n '__fish_seen_subcommand_from filter' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a symbolize -d 'store files, lines and functions in a snapshot, so that it can be read elsewhere'
 complete -c tracealloc -n '__fish_seen_subcommand_from symbolize' -l help
 complete -c tracealloc -n __fish_use_subcommand -f -a check -d 'read a whole recording and say what is wrong with it, and where'
+complete -c tracealloc -n '__fish_seen_subcommand_from check' -l csv
 complete -c tracealloc -n '__fish_seen_subcommand_from check' -l help
+complete -c tracealloc -n '__fish_seen_subcommand_from check' -l json
 complete -c tracealloc -n __fish_use_subcommand -f -a import -d 'make a snapshot from traces in JSON'
 complete -c tracealloc -n '__fish_seen_subcommand_from import' -l help
 complete -c tracealloc -n __fish_use_subcommand -f -a export -d 'write a snapshot in another format'

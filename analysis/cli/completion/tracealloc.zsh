@@ -32,15 +32,15 @@ _tracealloc() {
     diff) _arguments '--by=:value:(line function file module traceback domain thread)' '--color=:value:(auto always never)' '--csv' '--cumulative' '--grown' '--help' '--json' '--released' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     tree) _arguments '--bottom-up' '--color=:value:(auto always never)' '--csv' '--depth' '--help' '--json' '--min' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     flame) _arguments '--bottom-up' '--help' '--min' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--title' '--where' '*:recording:_files' ;;
-    biggest) _arguments '--help' '--json' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
-    list) _arguments '--csv' '--help' '--json' '*:recording:_files' ;;
-    info) _arguments '--csv' '--help' '--json' '*:recording:_files' ;;
-    domains) _arguments '--csv' '--help' '--json' '--where' '*:recording:_files' ;;
-    pretty) _arguments '--help' '--spec=:file:_files' '--where' '*:recording:_files' ;;
-    stats) _arguments '--cumulative' '--help' '--json' '--key=:value:(lineno filename traceback function module domain thread)' '--limit' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
+    biggest) _arguments '--csv' '--help' '--json' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
+    list) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
+    info) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
+    domains) _arguments '--color=:value:(auto always never)' '--csv' '--help' '--json' '*:recording:_files' ;;
+    pretty) _arguments '--csv' '--help' '--json' '--spec=:file:_files' '--where' '*:recording:_files' ;;
+    stats) _arguments '--csv' '--cumulative' '--help' '--json' '--key=:value:(lineno filename traceback function module domain thread)' '--limit' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     filter) _arguments '--help' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     symbolize) _arguments '--help' '*:recording:_files' ;;
-    check) _arguments '--help' '*:recording:_files' ;;
+    check) _arguments '--csv' '--help' '--json' '*:recording:_files' ;;
     import) _arguments '--help' '*:recording:_files' ;;
     export) _arguments '--csv' '--format=:value:(pprof folded speedscope csv jsonl json python)' '--help' '--json' '--python' '--sort=:value:(live total count calls temporary peak)' '--spec=:file:_files' '--where' '*:recording:_files' ;;
     esac

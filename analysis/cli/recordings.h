@@ -1,0 +1,37 @@
+/* recordings.h: which recordings a run has left, and the words about them. */
+#ifndef TA_ANALYSIS_CLI_RECORDINGS_H
+#define TA_ANALYSIS_CLI_RECORDINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct cli_recording {
+    char *path;
+    size_t entries;
+    uint64_t live; /* bytes, in the last entry */
+};
+
+struct cli_recordings {
+    struct cli_recording *rows;
+    size_t count;
+    const struct cli_recording *first;   /* of the process that was started, or any */
+    const struct cli_recording *largest; /* whose process held most: what is worth a look */
+};
+
+/* The files of the pattern (as TRACEALLOC_OPTIONS has it) that were written since then. */
+void cli_recordings_find(struct cli_recordings *found, const char *pattern, pid_t process,
+                         const struct timespec *since);
+void cli_recordings_free(struct cli_recordings *found);
+/* On standard error: where they are and what to type next. */
+void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int has_shown_top);
+/* Why there is none; `status` as waitpid gave it. */
+void cli_recordings_tell_none(int status, int is_series);
+
+/* The pattern as glob and fnmatch want it, the number of the process put in (0 = any). To be freed. */
+char *cli_recordings_glob(const char *pattern, pid_t process);
+/* The path without the present folder where it lies below. */
+char *cli_relative_path(char *path);
+
+#endif

@@ -1,0 +1,252 @@
+"""test_output.py: what a terminal, a pipe, a full disk and another program get to see.
+
+    test_output.py TRACEALLOC LIBRARY
+"""
+import csv
+import fcntl
+import glob
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import unicodedata
+import unittest
+
+TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+for name in ("LD_PRELOAD", "COLUMNS", "NO_COLOR", "DEBUGINFOD_URLS"):
+    os.environ.pop(name, None)
+os.environ.update(TRACEALLOC_LIBRARY=LIBRARY, LC_ALL="C.UTF-8", TERM="xterm")
+
+PROGRAM = """
+#include <stdlib.h>
+__attribute__((noinline)) void *a_function_with_a_name_that_is_long_enough_to_be_cut_in_narrow_windows(size_t size)
+{
+    return malloc(size);
+}
+__attribute__((noinline)) static void *deep(int depth, size_t size)
+{
+    void *volatile block = depth > 0 ? deep(depth - 1, size)
+                                     : a_function_with_a_name_that_is_long_enough_to_be_cut_in_narrow_windows(size);
+    return block;
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    for (int i = 0; i < 100 * argc; i++) { void *volatile block = deep(i % 40, 1000); (void)block; }
+    return 0;
+}
+"""
+LISTINGS = [("top",), ("top", "--by", "traceback"), ("top", "--by", "function", "--sort", "calls"), ("tree",),
+            ("tree", "--bottom-up"), ("info",), ("list",), ("domains",), ("pretty",), ("stats",), ("biggest",), ("check",)]
+
+
+def on_terminal(arguments, columns=100, environment=None, stream="stdout"):
+    """What the terminal gets, and the exit status."""
+    parent, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
+    with subprocess.Popen([TRACEALLOC, *arguments], env={**os.environ, **(environment or {})}, **streams) as running:
+        os.close(terminal)
+        return read_all(parent), running.wait()
+
+
+def read_all(descriptor):
+    text = b""
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(descriptor)
+    return text.decode()
+
+
+def width_of(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+class Output(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        os.chdir(cls.folder)
+        os.makedirs("a/folder/that/lies/rather/deep/in/the/tree")
+        cls.source = os.path.join(cls.folder, "a/folder/that/lies/rather/deep/in/the/tree/program.c")
+        with open(cls.source, "w", encoding="utf-8") as file:
+            file.write(PROGRAM)
+        subprocess.run(["cc", "-g", "-O1", "-o", "program", cls.source], check=True)
+        subprocess.run(["strip", "-o", "stripped", "program"], check=True)
+        for name, more in (("old", ()), ("new", ("more",))):
+            subprocess.run([TRACEALLOC, "run", "-q", "-o", f"{name}.ta", "./program", *more], check=True)
+        subprocess.run([TRACEALLOC, "run", "-q", "-o", "stripped.ta", "./stripped"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        shutil.rmtree(cls.folder)
+
+    def lines(self, *arguments):
+        done = subprocess.run([TRACEALLOC, *arguments], stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode().splitlines()
+
+    # ---- other programs ----
+
+    def test_json_is_json_and_csv_is_csv_everywhere(self):
+        for command, *options in LISTINGS + [("diff", "--sort", "growth"), ("diff", "--by", "traceback")]:
+            files = ["new.ta", "old.ta"] if command == "diff" else ["new.ta"]
+            rows = json.loads("\n".join(self.lines(command, *files, *options, "--json")))
+            self.assertIsInstance(rows, list, command)
+            self.assertTrue(rows or command == "check", command)
+            table = list(csv.reader(io.StringIO("\n".join(self.lines(command, *files, *options, "--csv")))))
+            self.assertEqual({len(row) for row in table}, {len(table[0])}, command)
+            if command not in ("diff", "stats", "pretty", "biggest"):  # these have JSON of the library
+                self.assertEqual([dict(zip(table[0], (str(v) for v in row))).keys() for row in table[1:]],
+                                 [row.keys() for row in rows], (command, options))
+            self.assertEqual(len(table) - 1, len(rows), (command, options))
+
+    def test_whole_stacks_are_in_csv_too(self):
+        for command in (("top", "new.ta"), ("stats", "new.ta"), ("diff", "new.ta", "old.ta")):
+            option = "--key" if command[0] == "stats" else "--by"
+            row = next(csv.DictReader(io.StringIO("\n".join(self.lines(*command, option, "traceback", "--csv")))))
+            self.assertRegex(row["stack"], r"program\.c:5 a_function_with[a-z_]+;.*program\.c:\d+ deep;.*program\.c:\d+ main;")
+
+    def test_exports_are_what_they_say(self):
+        for line in self.lines("export", "new.ta", "--format", "jsonl"):
+            self.assertIn("frames", json.loads(line))
+        for line in self.lines("export", "new.ta", "--format", "folded"):
+            self.assertRegex(line, r"^[^;]+(;[^;]+)* \d+$")
+        json.loads("\n".join(self.lines("export", "new.ta", "--format", "speedscope")))
+        self.assertGreater(len(list(csv.reader(io.StringIO("\n".join(self.lines("export", "new.ta", "--csv")))))), 1)
+
+    # ---- terminals ----
+
+    def test_listings_fit_the_width(self):
+        for columns in (40, 80, 200):
+            for command, *options in LISTINGS + [("diff", "old.ta")]:
+                if command in ("pretty", "stats", "biggest", "check", "info"):
+                    continue  # texts that are the same everywhere
+                text, status = on_terminal([command, "new.ta", *options, "--color=auto"], columns)
+                self.assertEqual(status, 0)
+                plain = re.sub(r"\x1b\[[0-9;]*m", "", text).split("\r\n")
+                limit = max(columns, 75)  # numbers are never cut; the last column keeps a dozen cells
+                for line in plain[2 if command == "top" else 0:]:
+                    if "more:" not in line:
+                        self.assertLessEqual(width_of(line), limit, (columns, command, line))
+
+    def test_paths_are_cut_from_the_left_and_relative_to_here(self):
+        wide, _ = on_terminal(["top", "new.ta"], 200, {"NO_COLOR": "1"})
+        self.assertRegex(wide, r"(?m)  a/folder/that/lies/rather/deep/in/the/tree/program\.c:5  a_function_with")
+        narrow, _ = on_terminal(["top", "new.ta"], 80, {"NO_COLOR": "1"})
+        self.assertNotIn("a/folder", narrow)
+        self.assertIn("…", narrow)
+        self.assertIn(self.source, "\n".join(self.lines("top", "new.ta")))
+
+    def test_bars_are_unicode_where_the_locale_is(self):
+        self.assertIn("█", on_terminal(["top", "new.ta"], 120)[0])
+        ascii_only = on_terminal(["top", "new.ta"], 120, {"LC_ALL": "C"})[0]
+        self.assertIn("####", ascii_only)
+        ascii_only.encode("ascii")
+
+    def test_a_pipe_gets_neither_colours_nor_bars_nor_escapes(self):
+        for command, *options in LISTINGS:
+            for line in self.lines(command, "new.ta", *options):
+                self.assertNotRegex(line, r"\x1b|█")
+
+    # ---- interruptions ----
+
+    def hang(self, *arguments):
+        """Asks a server for symbols that never answers; interrupts when the progress bar is there."""
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen(16)
+            held, asked = [], threading.Event()
+
+            def accept():
+                try:
+                    while True:
+                        held.append(server.accept())
+                        asked.set()
+                except OSError:
+                    pass
+            threading.Thread(target=accept, daemon=True).start()
+            parent, terminal = pty.openpty()
+            environment = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{server.getsockname()[1]}",
+                           "DEBUGINFOD_CACHE_PATH": os.path.join(self.folder, "cache"), "DEBUGINFOD_TIMEOUT": "60"}
+            with subprocess.Popen([TRACEALLOC, *arguments], stdout=subprocess.DEVNULL, stderr=terminal,
+                                  env=environment) as running:
+                os.close(terminal)
+                text = b""
+                while b"of" not in text and running.poll() is None:
+                    try:
+                        text += os.read(parent, 4096)
+                    except OSError:
+                        break
+                if running.poll() is None:
+                    running.send_signal(signal.SIGINT)
+                running.wait()
+                rest = read_all(parent)
+            if not asked.is_set():
+                self.skipTest("the symbols library asks no server here (libdebuginfod is missing)")
+            for connection, _ in held:
+                connection.close()
+            return text.decode() + rest, running.returncode
+
+    def test_what_takes_long_shows_progress_and_ctrl_c_leaves_nothing(self):
+        for arguments in (("top", "stripped.ta"), ("flame", "stripped.ta", "-o", "out.svg"),
+                          ("symbolize", "stripped.ta", "-o", "out.ta"),
+                          ("export", "stripped.ta", "--format", "pprof", "-o", "out.pb.gz")):
+            text, status = self.hang(*arguments)
+            self.assertRegex(text, r"\A\rlooking up symbols \[#*\.+\] \d+ of \d+\x1b\[K")
+            self.assertTrue(text.endswith("\r\x1b[K"), text[-40:])
+            self.assertEqual(status, -signal.SIGINT, arguments)  # what shells call 130
+            self.assertEqual(glob.glob("out*"), [])
+
+    def test_no_progress_where_nobody_looks(self):
+        done = subprocess.run([TRACEALLOC, "top", "new.ta"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        self.assertEqual(done.stderr, b"")
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        for command, *options in LISTINGS + [("diff", "old.ta"), ("flame",), ("export", "--format", "jsonl")]:
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([TRACEALLOC, command, "new.ta", *options], stdout=writer, stderr=subprocess.PIPE,
+                                  restore_signals=True, check=False)
+            os.close(writer)
+            self.assertEqual(done.stderr, b"", command)
+            self.assertEqual(done.returncode, -signal.SIGPIPE, command)
+
+    def test_a_full_disk_is_one_line_and_status_2(self):
+        commands = [[command, "new.ta", *options] for command, *options in LISTINGS]
+        commands += [["diff", "new.ta", "old.ta"], ["flame", "new.ta"], ["export", "new.ta", "--format", "jsonl"]]
+        for arguments in commands:
+            for more in ([],) if arguments[0] in ("flame", "export") else ([], ["--json"], ["--csv"]):
+                with open("/dev/full", "wb") as full:
+                    done = subprocess.run([TRACEALLOC, *arguments, *more], stdout=full, stderr=subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr.decode(), r"\Atracealloc: standard output: (cannot write: )?"
+                                 r"No space left on device\n\Z", arguments + more)
+        for arguments in (["flame", "new.ta"], ["export", "new.ta", "--format", "pprof"], ["symbolize", "new.ta"],
+                          ["filter", "new.ta", "--where", "domain:0"]):
+            done = subprocess.run([TRACEALLOC, *arguments, "-o", "/dev/full"], stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr.decode(), r"\Atracealloc: /dev/full: [^\n]*No space left on device\n\Z")
+        done = subprocess.run([TRACEALLOC, "run", "-o", "/dev/full", "./program"], stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: process \d+: [^\n]*No space left on device\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main()
