@@ -23,7 +23,7 @@ if [ "$kind" = override ]; then
     allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
     allowed="$allowed|sigaction|signal|__sysv_signal"
 fi
-exported() { nm "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
+exported() { nm -g "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 exported -D "$lib/libtracealloc.so" >"$work/shared"
 exported "$lib/libtracealloc.a" >"$work/static"
 [ -s "$work/shared" ] || fail "libtracealloc.so exports nothing"
