@@ -79,7 +79,7 @@ works() { # title program
     override:*static) nm "$2" | grep ' T malloc$' >/dev/null || fail "$1: malloc is not ours" ;;
     esac
 }
-if cmake -S "$work/user" -B "$work/user/b" -DCMAKE_PREFIX_PATH="$work/tree" >"$work/log" 2>&1 &&
+if cmake -G Ninja -S "$work/user" -B "$work/user/b" -DCMAKE_PREFIX_PATH="$work/tree" >"$work/log" 2>&1 &&
     cmake --build "$work/user/b" >>"$work/log" 2>&1; then
     works 'find_package, shared' "$work/user/b/shared"
     works 'find_package, static' "$work/user/b/static"
