@@ -243,13 +243,13 @@ case_nginx() {
     wait "$server"
     echo "server status $?"
 }
-needs_cmake='cmake cc'
+needs_cmake='cmake cc ninja'
 limit_cmake=300
 case_cmake() {
     mkdir source && cp "$data/own_malloc.c" source/ && cp "$data/large.cpp" source/
     printf '%s\n' 'cmake_minimum_required(VERSION 3.20)' 'project(test C CXX)' 'add_executable(a own_malloc.c)' \
         'add_executable(b large.cpp)' 'set_property(TARGET b PROPERTY CXX_STANDARD 17)' >source/CMakeLists.txt
-    cmake -S source -B build >log 2>&1 && cmake --build build -j2 >>log 2>&1
+    cmake -G Ninja -S source -B build >log 2>&1 && cmake --build build -j2 >>log 2>&1
     echo "status $?"
     build/a && build/b
 }
