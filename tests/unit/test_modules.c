@@ -306,7 +306,7 @@ static void test_rules_interrupted_and_returned_to_differ_at_a_row_boundary(void
 {
     const struct ta__module *libc = module_of((uintptr_t)dlsym(RTLD_DEFAULT, "qsort"));
     unsigned long different = 0;
-    for (uintptr_t ip = libc->start + 0x26000; ip < libc->start + 0x46000; ip += (STEP + 12) / 13) {
+    for (uintptr_t ip = libc->start + 0x26000; ip < libc->start + 0xa6000; ip += (STEP + 12) / 13) {
         uint64_t interrupted = ta__rule_interrupted(ip);
         TEST_ASSERT_EQUAL_HEX64(interrupted, ta__rule(ip + 1));
         different += interrupted != ta__rule(ip);
