@@ -170,13 +170,18 @@ static int yes_or_no(const char *value, size_t length, int *answer)
     return *answer || span_is(value, length, "0") || span_is(value, length, "no");
 }
 
+static int set_text(const char *value, size_t length, char *text, size_t room)
+{
+    if (length == 0 || length >= room)
+        return 0;
+    memcpy(text, value, length);
+    text[length] = '\0';
+    return 1;
+}
+
 static int set_output(const char *value, size_t length)
 {
-    if (length == 0 || length >= sizeof ta__options.output)
-        return 0;
-    memcpy(ta__options.output, value, length);
-    ta__options.output[length] = '\0';
-    return 1;
+    return set_text(value, length, ta__options.output, sizeof ta__options.output);
 }
 
 static int set_series(const char *value, size_t length)
@@ -261,11 +266,7 @@ static int set_loud(const char *value, size_t length)
 
 static int set_rules(const char *value, size_t length)
 {
-    if (length == 0 || length >= sizeof ta__options.rules)
-        return 0;
-    memcpy(ta__options.rules, value, length);
-    ta__options.rules[length] = '\0';
-    return 1;
+    return set_text(value, length, ta__options.rules, sizeof ta__options.rules);
 }
 
 static int set_domains_at_exit(const char *value, size_t length)

@@ -1,7 +1,7 @@
 /* capture.c: the whole stack of every allocation, without walking it every time.
  *
- * Called by alloc for each traced request, in the requesting thread, inside an operation (so: never nested, never while
- * a stopper acts). Takes no lock, makes no call into libc on its warm path, reads only memory inside the stack.
+ * Called for each traced request whose stack is not one of those that are kept (paths.h), in the requesting thread,
+ * inside an operation (so: never nested, never while a stopper acts). Takes no lock, makes no call into libc on its warm path, reads only memory inside the stack.
  *
  * A walk goes from state to state: (ip, sp, fp) and the rule of ip give the caller's state. Each thread remembers the
  * states of its last walk and every word they were read from (slots). A new walk stops as soon as its state equals a
@@ -87,13 +87,10 @@ TA_COLD static int memo_grow(struct ta__thread *self, uint32_t new_count, uint32
 
 int ta__capture_thread_init(struct ta__thread *self)
 {
-    if (self->near == NULL) {
-        struct ta__near *near = ta__memory_map(sizeof *near);
-        if (near == NULL)
-            return 0;
-        ta__paths_forget(near);
-        self->near = near;
-    }
+    if (self->near == NULL)
+        self->near = ta__memory_map(sizeof *self->near);
+    if (self->near == NULL)
+        return 0;
     if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
         return 0;
     if (self->counts == NULL) {
@@ -104,7 +101,6 @@ int ta__capture_thread_init(struct ta__thread *self)
         self->counts_capacity = capacity;
         ta__store_release(&self->counts, counts); /* a snapshot may look */
     }
-    ta__capture_forget(self);
     return 1;
 }
 
@@ -277,7 +273,7 @@ TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, stru
 /* ---- rejoining the remembered stack ------------------------------------------------------------------------------ */
 
 /* Searches slots[low … end) from the end down: the index of the first changed one + 1, or 0 when all still hold their
- * values. Eight at a time: this loop is most of a warm capture. */
+ * values. Eight at a time: this loop is most of a walk that rejoins. */
 TA_INLINE TA_READS_STACKS uint32_t changed_slot(const struct ta__slot *slots, uint32_t low, uint32_t end)
 {
     const struct ta__slot *bottom = slots + low;

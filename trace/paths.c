@@ -7,6 +7,8 @@ enum { ERA_STEP = TA__PATH_NODES };
 
 TA_COLD void ta__paths_forget(struct ta__near *near)
 {
+    if (near->nodes_used > 1) /* a new thread's tables stay untouched */
+        memset(near->heads, 0, sizeof near->heads);
     near->nodes_used = 1;
     near->words_used = 0;
     near->branches_used = 0;
@@ -15,7 +17,11 @@ TA_COLD void ta__paths_forget(struct ta__near *near)
         memset(near->branches, 0, sizeof near->branches);
         near->era = ERA_STEP;
     }
-    memset(near->heads, 0, sizeof near->heads);
+}
+
+TA_INLINE int is_branch(const struct ta__near *near, const struct ta__path_branch *branch)
+{
+    return branch->fork / ERA_STEP == near->era / ERA_STEP;
 }
 
 /* The entry of a fork's branch, or the empty one where it would be. */
@@ -25,14 +31,9 @@ TA_INLINE struct ta__path_branch *branch_at(struct ta__near *near, uint32_t fork
     uint64_t at = (word ^ key) * TA__GOLDEN >> 32;
     for (;; at++) {
         struct ta__path_branch *branch = &near->branches[at & (TA__PATH_BRANCHES - 1)];
-        if ((branch->word == word && branch->fork == key) || branch->fork / ERA_STEP != near->era / ERA_STEP)
+        if ((branch->word == word && branch->fork == key) || !is_branch(near, branch))
             return branch;
     }
-}
-
-TA_INLINE int is_branch(const struct ta__near *near, const struct ta__path_branch *branch)
-{
-    return branch->fork / ERA_STEP == near->era / ERA_STEP;
 }
 
 __attribute__((noinline)) TA_READS_STACKS uint32_t ta__path_find_further(const struct ta__thread *self,
@@ -101,31 +102,25 @@ static void add_branch(struct ta__near *near, uint32_t fork, uint64_t word, uint
 static uint32_t add_to_tree(struct ta__near *near, uint32_t root, uint32_t index)
 {
     const struct ta__path_node *path = &near->nodes[index];
-    uint32_t at = root, *link = &root;
+    uint32_t *link = &root;
     for (;;) {
-        struct ta__path_node *node = &near->nodes[at];
-        uint32_t differs = first_difference(near, path, node); /* a fork has the words of one of its paths */
-        /* Down to where they part; as far as that, the new one goes where the other went. */
-        while (node->leaf == 0 && node->fork_at < differs) {
-            struct ta__path_branch *branch = branch_at(near, at, near->values[path->first + node->fork_at]);
-            link = &branch->node;
-            at = *link;
-            node = &near->nodes[at];
-        }
-        if (node->leaf == 0 && node->fork_at == differs) {
-            struct ta__path_branch *branch = branch_at(near, at, near->values[path->first + differs]);
+        uint32_t at = *link;
+        const struct ta__path_node *like = &near->nodes[at]; /* a fork has the words of one of its paths */
+        uint32_t differs = first_difference(near, path, like);
+        if (like->leaf == 0 && like->fork_at <= differs) {
+            /* They agree as far as this fork: the path takes one of its branches, perhaps a new one. */
+            uint64_t word = near->values[path->first + like->fork_at];
+            struct ta__path_branch *branch = branch_at(near, at, word);
             if (!is_branch(near, branch)) {
-                add_branch(near, at, near->values[path->first + differs], index);
+                add_branch(near, at, word, index);
                 return root;
             }
             link = &branch->node;
-            at = *link;
             continue;
         }
-        const struct ta__path_node *like = node;
         if (differs >= path->count || differs >= like->count ||
             near->offsets[path->first + differs] != near->offsets[like->first + differs])
-            return root; /* nothing tells them apart: the new one is not kept */
+            return root; /* nothing tells them apart: this one is not among them */
         uint32_t number = near->nodes_used++;
         struct ta__path_node *fork = &near->nodes[number];
         *fork = *like;
@@ -167,22 +162,15 @@ TA_COLD void ta__path_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, ui
     near->words_used += count;
     struct ta__path_head *head = &near->heads[ta__path_head_of(ip, sp)];
     head->recent = (uint16_t)index;
-    uint32_t before = 0, root = head->root;
-    while (root != 0 && !(ta__path_has_registers(&near->nodes[root], self, ip, sp, fp, domain) &&
-                          near->nodes[root].fp_mask == fp_mask)) {
-        before = root;
-        root = near->nodes[root].next;
-    }
-    if (root == 0) {
-        near->nodes[index].next = head->root;
-        head->root = (uint16_t)index;
+    uint16_t *link = &head->root;
+    while (*link != 0 && !(ta__path_has_registers(&near->nodes[*link], self, ip, sp, fp, domain) &&
+                           near->nodes[*link].fp_mask == fp_mask))
+        link = &near->nodes[*link].next;
+    if (*link == 0) {
+        *link = (uint16_t)index;
         return;
     }
-    uint32_t next = near->nodes[root].next;
-    uint32_t now = add_to_tree(near, root, index);
-    near->nodes[now].next = next;
-    if (before != 0)
-        near->nodes[before].next = now;
-    else
-        head->root = (uint16_t)now;
+    uint16_t next = near->nodes[*link].next;
+    *link = (uint16_t)add_to_tree(near, *link, index);
+    near->nodes[*link].next = next;
 }

@@ -45,7 +45,7 @@ struct ta__path_node {
     uint32_t domain;
     uint32_t leaf;         /* 0: a fork */
     uint32_t first, count; /* of a fork: of one of its paths; count is a multiple of four, by repetition */
-    uint32_t next;         /* another node with the same head */
+    uint16_t next;         /* another node with the same head */
     uint32_t fork_at;      /* a fork's word, counted from the innermost */
 };
 

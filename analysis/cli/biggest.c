@@ -50,24 +50,15 @@ static int run(int argc, char **argv)
     struct ta_snapshot *snapshot = cli_load_filtered(options.operands[0], &options);
     if (snapshot == NULL)
         return CLI_TROUBLE;
-    cli_progress_begin("grouping the traces");
-    struct ta_statistics *statistics = cli_order_wants_gone(options.order)
-                                           ? ta_snapshot_churn(snapshot, "traceback", 0)
-                                           : ta_snapshot_statistics(snapshot, "traceback", 0);
-    int status = CLI_OK, descriptor = 1;
+    struct ta_statistics *statistics = cli_group(snapshot, options.operands[0], "traceback", 0, options.order);
+    int status = statistics != NULL ? CLI_OK : CLI_TROUBLE;
     size_t rows = cli_rows(&(struct cli_options){.limit = options.limit}, 1);
-    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, options.order) == 0;
-    cli_progress_end();
-    if (!is_sorted)
-        status = cli_library_error(options.operands[0]);
-    else if (options.json)
-        status = ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0
-                     ? CLI_OK
-                     : cli_library_error("standard output");
-    else if (options.csv)
+    if (status == CLI_OK && options.json)
+        status = cli_print_statistics_json(statistics, rows);
+    else if (status == CLI_OK && options.csv)
         cli_print_statistics_csv(statistics, rows, 1);
     else
-        for (size_t i = 0; i < rows && i < ta_statistics_count(statistics) && status == CLI_OK; i++)
+        for (size_t i = 0; status == CLI_OK && i < rows && i < ta_statistics_count(statistics); i++)
             status = print_stack(statistics, i) == 0 ? CLI_OK : cli_library_error(options.operands[0]);
     if (status == CLI_OK)
         status = cli_finish_output();

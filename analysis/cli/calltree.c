@@ -130,12 +130,7 @@ static int add_all(struct cli_calltree *tree, struct ta_snapshot *snapshot, enum
         if (value == 0)
             continue;
         struct ta_traceback traceback = ta_snapshot_trace_traceback(snapshot, (size_t)i);
-        size_t count = ta_traceback_frames(traceback, frames, room);
-        if (count > room) {
-            room = 2 * count;
-            frames = cli_enlarge(frames, room, sizeof *frames);
-            ta_traceback_frames(traceback, frames, room);
-        }
+        size_t count = cli_frames(traceback, &frames, &room);
         uint32_t node = 0;
         add_value(&tree->nodes[0], value, trace.count, is_old);
         for (size_t f = 0; f < count; f++) {

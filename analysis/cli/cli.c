@@ -420,6 +420,17 @@ void *cli_enlarge(void *array, size_t count, size_t size)
     return memory;
 }
 
+size_t cli_frames(struct ta_traceback traceback, struct ta_frame **frames, size_t *room)
+{
+    size_t count = ta_traceback_frames(traceback, *frames, *room);
+    if (count > *room) {
+        *room = 2 * count;
+        *frames = cli_enlarge(*frames, *room, sizeof **frames);
+        ta_traceback_frames(traceback, *frames, *room);
+    }
+    return count;
+}
+
 char *cli_text(const char *format, ...)
 {
     char *text;

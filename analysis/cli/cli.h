@@ -89,6 +89,8 @@ struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options
 
 void *cli_allocate(size_t count, size_t size); /* zeroed */
 void *cli_enlarge(void *array, size_t count, size_t size);
+/* The frames of a traceback in an array that is enlarged when it must be; their number. */
+size_t cli_frames(struct ta_traceback traceback, struct ta_frame **frames, size_t *room);
 char *cli_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- text ---- */

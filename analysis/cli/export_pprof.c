@@ -239,12 +239,7 @@ static int add_samples(struct profile *profile)
     for (long i = 0; i < count; i++) {
         struct ta_trace trace;
         struct ta_traceback traceback = ta_snapshot_trace_traceback(profile->snapshot, (size_t)i);
-        size_t length = ta_traceback_frames(traceback, frames, room);
-        if (length > room) {
-            room = 2 * length;
-            frames = cli_enlarge(frames, room, sizeof *frames);
-            ta_traceback_frames(traceback, frames, room);
-        }
+        size_t length = cli_frames(traceback, &frames, &room);
         if (ta_snapshot_trace(profile->snapshot, (size_t)i, &trace) == 0)
             profile->message.sample[profile->message.n_sample++] = sample(profile, &trace, frames, length);
     }

@@ -143,12 +143,7 @@ static int each_trace(struct ta_snapshot *snapshot, FILE *file, print_trace prin
     for (long i = 0; i < count; i++) {
         struct ta_trace trace;
         struct ta_traceback traceback = ta_snapshot_trace_traceback(snapshot, (size_t)i);
-        size_t length = ta_traceback_frames(traceback, frames, room);
-        if (length > room) {
-            room = 2 * length;
-            frames = cli_enlarge(frames, room, sizeof *frames);
-            ta_traceback_frames(traceback, frames, room);
-        }
+        size_t length = cli_frames(traceback, &frames, &room);
         if (ta_snapshot_trace(snapshot, (size_t)i, &trace) == 0)
             print(file, &trace, frames, length);
     }

@@ -59,12 +59,9 @@ static void print_all(const struct ta_statistics *statistics, size_t rows)
 
 static int print_as(const struct ta_statistics *statistics, const struct cli_options *options)
 {
-    int descriptor = STDOUT_FILENO;
     size_t rows = cli_rows(options, 10);
     if (options->json)
-        return ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0
-                   ? CLI_OK
-                   : cli_library_error("standard output");
+        return cli_print_statistics_json(statistics, rows);
     if (options->csv)
         cli_print_statistics_csv(statistics, rows, 0);
     else

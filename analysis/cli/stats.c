@@ -1,7 +1,6 @@
 /* stats.c: tracealloc stats — what holds the memory, by line, file, stack, function … */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/cli/cli.h"
 #include "analysis/cli/terminal.h"
@@ -22,14 +21,6 @@ static int print_text(const struct ta_statistics *statistics, size_t limit)
     return cli_finish_output();
 }
 
-static int print_json(const struct ta_statistics *statistics, size_t limit)
-{
-    int descriptor = STDOUT_FILENO;
-    if (ta_statistics_export_json(statistics, limit, ta_write_to_descriptor, &descriptor) != 0)
-        return cli_library_error("standard output");
-    return CLI_OK;
-}
-
 static int run(int argc, char **argv)
 {
     struct cli_options options;
@@ -44,20 +35,15 @@ static int run(int argc, char **argv)
         return CLI_TROUBLE;
 
     const char *key = options.key != NULL ? options.key : "lineno";
-    cli_progress_begin("grouping the traces");
-    struct ta_statistics *statistics = cli_order_wants_gone(options.order)
-                                           ? ta_snapshot_churn(snapshot, key, options.cumulative)
-                                           : ta_snapshot_statistics(snapshot, key, options.cumulative);
+    struct ta_statistics *statistics = cli_group(snapshot, options.operands[0], key, options.cumulative, options.order);
     int status = CLI_TROUBLE;
-    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, options.order) == 0;
-    cli_progress_end();
-    if (!is_sorted)
-        cli_library_error(options.operands[0]);
-    else if (options.csv) {
+    if (statistics != NULL && options.csv) {
         cli_print_statistics_csv(statistics, options.limit, strcmp(key, "traceback") == 0);
         status = cli_finish_output();
-    } else
-        status = options.json ? print_json(statistics, options.limit) : print_text(statistics, options.limit);
+    } else if (statistics != NULL) {
+        status =
+            options.json ? cli_print_statistics_json(statistics, options.limit) : print_text(statistics, options.limit);
+    }
     ta_statistics_free(statistics);
     ta_snapshot_free(snapshot);
     return status;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/cli/calltree.h"
 #include "analysis/cli/cli.h"
@@ -150,6 +151,29 @@ static void note_caller(struct cli_table *table, struct ta_traceback traceback)
         cli_table_note(table, "  %s", source);
     free(caller);
     free(source);
+}
+
+struct ta_statistics *cli_group(struct ta_snapshot *snapshot, const char *path, const char *key, int cumulative,
+                                enum ta_order order)
+{
+    cli_progress_begin("grouping the traces");
+    struct ta_statistics *statistics = cli_order_wants_gone(order) ? ta_snapshot_churn(snapshot, key, cumulative)
+                                                                   : ta_snapshot_statistics(snapshot, key, cumulative);
+    int is_sorted = statistics != NULL && ta_statistics_sort(statistics, order) == 0;
+    cli_progress_end();
+    if (is_sorted)
+        return statistics;
+    cli_library_error(path);
+    ta_statistics_free(statistics);
+    return NULL;
+}
+
+int cli_print_statistics_json(const struct ta_statistics *statistics, size_t rows)
+{
+    int descriptor = STDOUT_FILENO;
+    return ta_statistics_export_json(statistics, rows, ta_write_to_descriptor, &descriptor) == 0
+               ? CLI_OK
+               : cli_library_error("standard output");
 }
 
 /* ---- the listing ---- */
@@ -429,16 +453,9 @@ static int run(int argc, char **argv)
                               .options = &options,
                               .key = options.key != NULL ? options.key : "lineno",
                               .rows = cli_rows(&options, 10)};
-    cli_progress_begin("grouping the traces");
-    listing.statistics = cli_order_wants_gone(options.order)
-                             ? ta_snapshot_churn(snapshot, listing.key, options.cumulative)
-                             : ta_snapshot_statistics(snapshot, listing.key, options.cumulative);
-    int is_sorted = listing.statistics != NULL && ta_statistics_sort(listing.statistics, options.order) == 0;
+    listing.statistics = cli_group(snapshot, options.operands[0], listing.key, options.cumulative, options.order);
     int status = CLI_TROUBLE;
-    cli_progress_end();
-    if (!is_sorted) {
-        cli_library_error(options.operands[0]);
-    } else {
+    if (listing.statistics != NULL) {
         struct ta_statistic total;
         ta_statistics_total(listing.statistics, &total);
         listing.total = cli_value(&total, options.order);

@@ -1,4 +1,4 @@
-/* top.h: the listing of statistics that `top`, `run --top` and `pretty` share. */
+/* top.h: what the listings of statistics share. */
 #ifndef TA_ANALYSIS_CLI_TOP_H
 #define TA_ANALYSIS_CLI_TOP_H
 
@@ -21,6 +21,11 @@ struct cli_table;
 void cli_note_stack(struct cli_table *table, struct ta_traceback traceback);
 /* The whole stack in one field of CSV or JSON: "FILE:LINE FUNCTION;…", most recent first. For free(). */
 char *cli_stack_text(struct ta_traceback traceback);
+/* The traces grouped by `key` and in the order asked for; NULL after a message. */
+struct ta_statistics *cli_group(struct ta_snapshot *snapshot, const char *path, const char *key, int cumulative,
+                                enum ta_order order);
+/* The first rows of statistics as JSON: CLI_OK, or another status after a message. */
+int cli_print_statistics_json(const struct ta_statistics *statistics, size_t rows);
 /* The first rows of statistics as CSV; with their stacks if that is what they are grouped by. */
 void cli_print_statistics_csv(const struct ta_statistics *statistics, size_t rows, int by_stack);
 

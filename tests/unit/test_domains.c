@@ -10,31 +10,13 @@
 #include "tracealloc/domain.h"
 #include "unity.h"
 
+#include "tests/support/domains.h"
 #include "tests/support/names.h"
 
 #if defined(TEST_TA_NAMES) /* libc's is not ours then */
 #undef strdup
 #define strdup(text) ta_domain_strdup(ta_domain_current(), text)
 #endif
-
-void setUp(void)
-{
-    const char *frames = getenv("TA_TEST_FRAMES");
-    if (frames != NULL)
-        TEST_ASSERT_EQUAL_INT(0, ta_start(atoi(frames)));
-}
-
-void tearDown(void)
-{
-    ta_stop();
-}
-
-static struct ta_domain_stats stats_of(uint32_t domain)
-{
-    struct ta_domain_stats stats;
-    TEST_ASSERT_EQUAL_INT(0, ta_domain_get_stats(domain, &stats, sizeof stats));
-    return stats;
-}
 
 static uint32_t home_of(const void *block)
 {

@@ -10,26 +10,8 @@
 #include "tracealloc/domain.h"
 #include "unity.h"
 
+#include "tests/support/domains.h"
 #include "tests/support/names.h"
-
-void setUp(void)
-{
-    const char *frames = getenv("TA_TEST_FRAMES");
-    if (frames != NULL)
-        TEST_ASSERT_EQUAL_INT(0, ta_start(atoi(frames)));
-}
-
-void tearDown(void)
-{
-    ta_stop();
-}
-
-static struct ta_domain_stats stats_of(uint32_t domain)
-{
-    struct ta_domain_stats stats;
-    TEST_ASSERT_EQUAL_INT(0, ta_domain_get_stats(domain, &stats, sizeof stats));
-    return stats;
-}
 
 static uint64_t invalid_frees(void)
 {
