@@ -18,6 +18,7 @@
 
 enum {
     CAPACITY = 1 << 14,
+    RECENT = 64,
     BUCKETS = CAPACITY * 2,
     PATH_BYTES = 4 << 20,
     PATH_MAX_BYTES = 4096,
@@ -39,9 +40,10 @@ static struct {
     uint32_t count;      /* release: publishes the module; pairs with acquire in readers */
     uint32_t path_bytes; /* under the lock */
     uint32_t lock;
-    uint32_t doubt;         /* the present doubt-period: ta__modules_begin opens a new one */
-    uint32_t map_failed;    /* do not try again before the next ta__modules_begin */
-    uintptr_t foreign_page; /* the last page asked for that no object has; a hint, raced for harmlessly */
+    uint32_t doubt;          /* the present doubt-period: ta__modules_begin opens a new one */
+    uint32_t map_failed;     /* do not try again before the next ta__modules_begin */
+    uint32_t recent[RECENT]; /* by address: the number of the module found there last, or 0; raced for harmlessly */
+    uintptr_t foreign_page;  /* the last page asked for that no object has; a hint, raced for harmlessly */
 } modules;
 
 uint64_t ta__modules_generation;
@@ -442,9 +444,16 @@ ta__module_id ta__module_find_salted(uintptr_t address, unsigned salt)
     ta__module_id found = {0};
     if (table == NULL)
         return found;
-    for (uint32_t i = ta__load_acquire(&modules.count); i > 0; i--)
-        if (covers(&table->modules[i - 1], address) && table->modules[i - 1].salt == salt)
+    /* No two modules have both the address and the salt. */
+    uint32_t *recent = &modules.recent[address >> 16 & (RECENT - 1)];
+    uint32_t i = ta__load_acquire(recent);
+    if (TA_LIKELY(i != 0 && table->modules[i - 1].salt == salt && covers(&table->modules[i - 1], address)))
+        return table->modules[i - 1].id;
+    for (i = ta__load_acquire(&modules.count); i > 0; i--)
+        if (covers(&table->modules[i - 1], address) && table->modules[i - 1].salt == salt) {
+            ta__store_release(recent, i);
             return table->modules[i - 1].id;
+        }
     return found;
 }
 
