@@ -16,12 +16,12 @@
 #include "base/atomics.h"
 #include "base/lock.h"
 #include "base/memory.h"
-#include "trace/peak.h"
 #include "trace/sample.h"
 #include "trace/trace.h"
 
+int64_t ta__counters_flushed;
+
 static struct {
-    int64_t current; /* flushed; any thread, atomic */
     int64_t peak;
     struct ta__source_counts *shared; /* for threads without an array, and for ta_track: atomic additions */
     struct ta__lock lock;             /* guards the making of shared */
@@ -44,7 +44,7 @@ static void flush(struct ta__thread *self, const int64_t *due)
 {
     int64_t high = ta__load_relaxed(&self->high);
     int64_t delta = high - ta__load_relaxed(&self->headroom);
-    int64_t before = __atomic_fetch_add(&totals.current, delta, __ATOMIC_RELAXED);
+    int64_t before = __atomic_fetch_add(&ta__counters_flushed, delta, __ATOMIC_RELAXED);
     raise_peak(before + high);
     ta__store_relaxed(&self->high, 0);
     ta__store_relaxed(&self->headroom, 0);
@@ -66,8 +66,8 @@ void ta__counters_new_high(struct ta__thread *self)
     /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
     if (high > TA__FLUSH_BYTES)
         flush(self, jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
-    else if (TA_UNLIKELY(ta__load_relaxed(&totals.current) + high >= ta__load_relaxed(&ta__peak_due.grown)))
-        ta__peak_record(ta__load_relaxed(&totals.current) + high);
+    else if (TA_UNLIKELY(ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown)))
+        ta__peak_record(ta__load_relaxed(&ta__counters_flushed) + high);
 }
 
 static struct ta__source_counts *shared_counts(void)
@@ -91,7 +91,7 @@ void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes)
         return;
     ta__add_relaxed(&shared[leaf].freed_blocks, blocks);
     ta__add_relaxed(&shared[leaf].freed_bytes, bytes);
-    __atomic_fetch_sub(&totals.current, (int64_t)bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&ta__counters_flushed, (int64_t)bytes, __ATOMIC_RELAXED);
 }
 
 static void add_counts(struct ta__source_counts *sum, const struct ta__source_counts *row, uint32_t n)
@@ -133,7 +133,7 @@ void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *cou
 
 void ta__counters_traced(size_t *current, size_t *peak)
 {
-    int64_t now = ta__load_relaxed(&totals.current);
+    int64_t now = ta__load_relaxed(&ta__counters_flushed);
     int64_t highest = ta__load_relaxed(&totals.peak);
     int64_t deltas = 0;
     int64_t highs = 0;
@@ -166,7 +166,7 @@ void ta__counters_drop(uint32_t leaf)
     uint64_t bytes = sum.allocated_bytes - sum.freed_bytes;
     ta__add_relaxed(&shared[leaf].freed_blocks, sum.allocated_blocks - sum.freed_blocks);
     ta__add_relaxed(&shared[leaf].freed_bytes, bytes);
-    __atomic_fetch_sub(&totals.current, (int64_t)bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&ta__counters_flushed, (int64_t)bytes, __ATOMIC_RELAXED);
 }
 
 /* ---- for control.c, with the world stopped ----------------------------------------------------------------------- */
@@ -184,14 +184,14 @@ void ta__counters_clear(void)
     }
     if (totals.shared != NULL)
         ta__memory_reset(totals.shared, bytes);
-    ta__store_relaxed(&totals.current, 0);
+    ta__store_relaxed(&ta__counters_flushed, 0);
     ta__store_relaxed(&totals.peak, 0);
     ta__peak_clear();
 }
 
 void ta__counters_reset_peak(void)
 {
-    int64_t current = ta__load_relaxed(&totals.current);
+    int64_t current = ta__load_relaxed(&ta__counters_flushed);
     int used = ta__world_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = thread_at(slot);
@@ -199,7 +199,7 @@ void ta__counters_reset_peak(void)
         ta__store_relaxed(&thread->high, 0);
         ta__store_relaxed(&thread->headroom, 0);
     }
-    ta__store_relaxed(&totals.current, current);
+    ta__store_relaxed(&ta__counters_flushed, current);
     ta__store_relaxed(&totals.peak, current);
     ta__peak_clear();
 }

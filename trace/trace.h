@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/attributes.h"
+#include "trace/peak.h"
 #include "trace/source.h"
 #include "trace/thread.h"
 
@@ -59,6 +60,9 @@ size_t ta__contexts_memory(void);
 
 enum { TA__FLUSH_BYTES = 64 * 1024 };
 
+/* What threads have flushed, live bytes: any thread, atomic. */
+extern int64_t ta__counters_flushed;
+
 /* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
 TA_COLD void ta__counters_new_high(struct ta__thread *self);
 TA_COLD void ta__counters_flush(struct ta__thread *self);
@@ -79,6 +83,18 @@ TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, 
     ta__owner_add(&counts->allocated_bytes, size);
     ta__owner_add(&self->headroom, -(int64_t)size);
     return self->headroom < 0;
+}
+
+/* A new high like most of them; 0: it is high enough for ta__counters_new_high. */
+TA_NODISCARD TA_INLINE int ta__count_new_high(struct ta__thread *self)
+{
+    int64_t high = self->high - self->headroom;
+    if (high > TA__FLUSH_BYTES ||
+        ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown))
+        return 0;
+    ta__store_relaxed(&self->high, high);
+    ta__store_relaxed(&self->headroom, 0);
+    return 1;
 }
 
 /* An allocation that came to nothing. */
