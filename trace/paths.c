@@ -62,22 +62,31 @@ __attribute__((noinline)) TA_READS_STACKS uint32_t ta__path_find_further(const s
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
-/* Copies the memo's words to where the next path's will be: their number, or 0 when this stack cannot be kept. */
+/* Copies the memo's words to where the next path's will be, innermost first, where changes are most likely. Answers
+ * their number, or 0 when this stack cannot be kept. */
 static uint32_t copy_words(struct ta__thread *self, uint64_t sp, uint64_t stack_high)
 {
     struct ta__near *near = self->near;
+    uint64_t *values = &near->values[near->words_used];
+    uint32_t *offsets = &near->offsets[near->words_used];
     uint32_t count = self->states[self->depth - 1].slot_end;
-    uint32_t padded = (count + 3) & ~UINT32_C(3);
-    for (uint32_t i = 0; i < padded; i++) {
-        /* Innermost first, where changes are most likely. */
-        const struct ta__slot *slot = &self->slots[i < count ? count - 1 - i : 0];
+    uint64_t room = stack_high - sp < UINT32_MAX ? stack_high - sp : UINT32_MAX;
+    uint64_t highest = 0;
+    const struct ta__slot *slot = &self->slots[count];
+    for (uint32_t i = 0; i < count; i++) {
+        slot--;
         uint64_t offset = (uintptr_t)slot->at - sp;
-        if (offset >= stack_high - sp || offset > UINT32_MAX)
-            return 0; /* it goes on in another stack, or never verifies */
-        near->values[near->words_used + i] = slot->value;
-        near->offsets[near->words_used + i] = (uint32_t)offset;
+        highest = offset > highest ? offset : highest;
+        values[i] = slot->value;
+        offsets[i] = (uint32_t)offset;
     }
-    return padded;
+    if (highest >= room)
+        return 0; /* it goes on in another stack, or never verifies */
+    for (; count % 4 != 0; count++) {
+        values[count] = values[count - 1];
+        offsets[count] = offsets[count - 1];
+    }
+    return count;
 }
 
 /* The first word in which two paths differ; their number when none does. */
