@@ -37,12 +37,6 @@ void *ta__invalid_alignment(void)
 
 /* ---- into and out of an operation -------------------------------------------------------------------------------- */
 
-static void mark(struct ta__thread *self)
-{
-    ta__store_relaxed(&self->world.in_op, 1u);
-    ta__compiler_fence();
-}
-
 /* The thread's structure, marked, adapted to *gate and with view 0; NULL: the request must do without. */
 struct ta__thread *ta__begin(uint32_t *gate)
 {
@@ -54,12 +48,7 @@ struct ta__thread *ta__begin(uint32_t *gate)
     }
     if (ta__load_relaxed(&self->world.view) == 0)
         return NULL; /* inside already: the mark belongs to the interrupted operation */
-    mark(self);
-    while (((*gate = ta__gate_read()) & TA__GATE_PENDING) != 0) {
-        ta__store_release(&self->world.in_op, 0u);
-        ta__world_wait();
-        mark(self);
-    }
+    *gate = ta__world_enter(&self->world);
     if (*gate != ta__load_relaxed(&self->world.view)) {
         if (*gate != 0) {
             ta__store_relaxed(&self->world.view, 0u);

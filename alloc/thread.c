@@ -126,14 +126,7 @@ struct ta__thread *ta__thread_get(void)
     self->allocate = ta__malloc_any;
     ta__self = self;
     self->slot = ta__world_join(&self->world);
-    ta__store_relaxed(&self->world.in_op, 1u);
-    ta__compiler_fence();
-    while ((ta__gate_read() & TA__GATE_PENDING) != 0) {
-        ta__store_release(&self->world.in_op, 0u);
-        ta__world_wait();
-        ta__store_relaxed(&self->world.in_op, 1u);
-        ta__compiler_fence();
-    }
+    ta__world_enter(&self->world);
     learn_name(self);
     if (threads.has_end_key)
         pthread_setspecific(threads.end_key, self);
@@ -170,14 +163,7 @@ static void thread_ends(void *value)
     struct ta__thread *self = value;
     if (ta__self != self)
         return;
-    ta__store_relaxed(&self->world.in_op, 1u);
-    ta__compiler_fence();
-    while ((ta__gate_read() & TA__GATE_PENDING) != 0) {
-        ta__store_release(&self->world.in_op, 0u);
-        ta__world_wait();
-        ta__store_relaxed(&self->world.in_op, 1u);
-        ta__compiler_fence();
-    }
+    ta__world_enter(&self->world);
     ta__store_relaxed(&self->world.view, 0u);
     if (self->deferred != NULL)
         ta__thread_free_deferred(self);

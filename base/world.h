@@ -69,6 +69,10 @@ void ta__world_resume(void);
 /* A thread that found PENDING waits here, outside. */
 void ta__world_wait(void);
 
+/* Inside an operation from here on, which must not be one already; waits outside for who holds the others. Answers the
+ * gate. */
+uint32_t ta__world_enter(struct ta__world_member *self);
+
 /* In the child of a fork, with the world stopped by the parent: only `self` remains present. */
 void ta__world_after_fork(const struct ta__world_member *self);
 
