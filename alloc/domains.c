@@ -335,34 +335,24 @@ int ta__domain_new_high(struct ta__thread *self, struct ta__domain_slot *slot, s
     return new_high(self, slot, size, 1);
 }
 
-/* The slot, or where to count without one. */
-static struct ta__domain_slot *slot_or_lone(struct ta__thread *self, uint32_t index, uint64_t **blocks,
-                                            uint64_t **bytes, int freed)
-{
-    struct ta__domain_slot *slot = ta__domain_slot(self, index);
-    struct ta__domain *domain = ta__domain_at(index);
-    if (TA_UNLIKELY(slot == NULL)) {
-        *blocks = freed ? &domain->lone_freed_blocks : &domain->lone_allocated_blocks;
-        *bytes = freed ? &domain->lone_freed_bytes : &domain->lone_allocated_bytes;
-    }
-    return slot;
-}
+enum lone { ALLOCATED, FREED };
 
-static void count_lone(uint64_t *blocks, uint64_t *bytes, uint64_t sign, size_t size)
+/* For a thread that has no slot of the domain. */
+static void count_lone(uint32_t index, enum lone what, uint64_t sign, size_t size)
 {
-    ta__add_relaxed(blocks, sign);
-    ta__add_relaxed(bytes, sign * size);
+    struct ta__domain *domain = ta__domain_at(index);
+    ta__add_relaxed(what == FREED ? &domain->lone_freed_blocks : &domain->lone_allocated_blocks, sign);
+    ta__add_relaxed(what == FREED ? &domain->lone_freed_bytes : &domain->lone_allocated_bytes, sign * size);
 }
 
 int ta__domain_charge(struct ta__thread *self, uint32_t index, size_t size)
 {
-    uint64_t *blocks, *bytes;
     if (TA_LIKELY(index == 0))
         return 1;
-    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 0);
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
     if (slot != NULL)
         return !ta__domain_count_in(slot, size) || ta__domain_new_high(self, slot, size);
-    count_lone(blocks, bytes, 1, size);
+    count_lone(index, ALLOCATED, 1, size);
     return 1;
 }
 
@@ -375,12 +365,11 @@ void ta__domain_note(struct ta__thread *self, uint32_t index, size_t size)
 
 void ta__domain_uncharge(struct ta__thread *self, uint32_t index, size_t size)
 {
-    uint64_t *blocks, *bytes;
     if (TA_LIKELY(index == 0))
         return;
-    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 0);
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
     if (slot == NULL) {
-        count_lone(blocks, bytes, (uint64_t)-1, size);
+        count_lone(index, ALLOCATED, (uint64_t)-1, size);
         return;
     }
     ta__owner_add(&slot->allocated_blocks, (uint64_t)-1);
@@ -390,12 +379,11 @@ void ta__domain_uncharge(struct ta__thread *self, uint32_t index, size_t size)
 
 void ta__domain_discharge(struct ta__thread *self, uint32_t index, size_t size)
 {
-    uint64_t *blocks, *bytes;
     if (TA_LIKELY(index == 0))
         return;
-    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 1);
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
     if (slot == NULL) {
-        count_lone(blocks, bytes, 1, size);
+        count_lone(index, FREED, 1, size);
         return;
     }
     ta__domain_count_out(slot, size);
@@ -405,12 +393,11 @@ void ta__domain_discharge(struct ta__thread *self, uint32_t index, size_t size)
 
 void ta__domain_recharge(struct ta__thread *self, uint32_t index, size_t size)
 {
-    uint64_t *blocks, *bytes;
     if (TA_LIKELY(index == 0))
         return;
-    struct ta__domain_slot *slot = slot_or_lone(self, index, &blocks, &bytes, 1);
+    struct ta__domain_slot *slot = ta__domain_slot(self, index);
     if (slot == NULL) {
-        count_lone(blocks, bytes, (uint64_t)-1, size);
+        count_lone(index, FREED, (uint64_t)-1, size);
         return;
     }
     ta__owner_add(&slot->freed_blocks, (uint64_t)-1);
