@@ -409,7 +409,23 @@ static int get_contexts(struct ta__decoder *decoder, struct chunk *chunk)
     return end_columns(decoder, chunk, columns, 3);
 }
 
-/* Rows by index, new or changed: index and `columns` more values each, ascending. */
+/* Rows by index, new or changed, ascending: the one of this index, which may be the next new one, or NULL. */
+static void *row_of_index(struct ta__decoder *decoder, const struct chunk *chunk, struct ta__buffer *table,
+                          size_t row_bytes, const char *what, uint64_t index, uint64_t *next)
+{
+    size_t count = table->length / row_bytes;
+    if (index < *next || index > count) {
+        bad_row(decoder, chunk, what, index, "is out of order");
+        return NULL;
+    }
+    if (index == count && ta__buffer_add(table, row_bytes) == NULL) {
+        no_memory(decoder, chunk);
+        return NULL;
+    }
+    *next = index + 1;
+    return table->bytes + index * row_bytes;
+}
+
 static int get_domains(struct ta__decoder *decoder, struct chunk *chunk)
 {
     struct ta__buffer *table = &decoder->tables->domains;
@@ -419,20 +435,17 @@ static int get_domains(struct ta__decoder *decoder, struct chunk *chunk)
     if (get_row_count(decoder, chunk, &ignored, &rows) != 0 || get_columns(decoder, chunk, columns, 10) != 0)
         return -1;
     for (uint32_t i = 0; i < rows; i++) {
-        uint32_t count = TA__ROW_COUNT(struct ta__view_domain, *table);
         uint64_t index = ta__get_varint(&columns[0]);
         uint64_t number = ta__get_varint(&columns[1]);
         uint64_t name = ta__get_varint(&columns[2]);
         uint64_t flags = ta__get_varint(&columns[3]);
-        if (index < next || index > count)
-            return bad_row(decoder, chunk, "domain", index, "is out of order");
+        struct ta__view_domain *row = row_of_index(decoder, chunk, table, sizeof *row, "domain", index, &next);
+        if (row == NULL)
+            return -1;
         CHECK_BELOW(name, string_count(decoder), "domain", index, "string");
         if (number > UINT32_MAX)
             return bad_row(decoder, chunk, "domain", index, "has a number beyond 32 bits");
-        if (index == count && ta__buffer_add(table, sizeof(struct ta__view_domain)) == NULL)
-            return no_memory(decoder, chunk);
-        TA__ROWS(struct ta__view_domain, *table)
-        [index] = (struct ta__view_domain){
+        *row = (struct ta__view_domain){
             .number = (uint32_t)number,
             .name = (uint32_t)name,
             .flags = (uint32_t)flags,
@@ -443,7 +456,6 @@ static int get_domains(struct ta__decoder *decoder, struct chunk *chunk)
             .allocated_blocks = ta__get_varint(&columns[8]),
             .limit_bytes = ta__get_varint(&columns[9]),
         };
-        next = index + 1;
     }
     return end_columns(decoder, chunk, columns, 10);
 }
@@ -457,19 +469,15 @@ static int get_threads(struct ta__decoder *decoder, struct chunk *chunk)
     if (get_row_count(decoder, chunk, &ignored, &rows) != 0 || get_columns(decoder, chunk, columns, 4) != 0)
         return -1;
     for (uint32_t i = 0; i < rows; i++) {
-        uint32_t count = TA__ROW_COUNT(struct ta__view_thread, *table);
         uint64_t index = ta__get_varint(&columns[0]);
         uint64_t tid = ta__get_varint(&columns[1]);
         uint64_t name = ta__get_varint(&columns[2]);
         uint64_t flags = ta__get_varint(&columns[3]);
-        if (index < next || index > count)
-            return bad_row(decoder, chunk, "thread", index, "is out of order");
+        struct ta__view_thread *row = row_of_index(decoder, chunk, table, sizeof *row, "thread", index, &next);
+        if (row == NULL)
+            return -1;
         CHECK_BELOW(name, string_count(decoder), "thread", index, "string");
-        if (index == count && ta__buffer_add(table, sizeof(struct ta__view_thread)) == NULL)
-            return no_memory(decoder, chunk);
-        TA__ROWS(struct ta__view_thread, *table)
-        [index] = (struct ta__view_thread){.tid = (uint32_t)tid, .name = (uint32_t)name, .flags = (uint32_t)flags};
-        next = index + 1;
+        *row = (struct ta__view_thread){.tid = (uint32_t)tid, .name = (uint32_t)name, .flags = (uint32_t)flags};
     }
     return end_columns(decoder, chunk, columns, 4);
 }

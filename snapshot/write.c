@@ -200,6 +200,15 @@ static uint32_t changed_count(const struct ta__writer *writer)
     return TA__ROW_COUNT(uint32_t, writer->changed_indices);
 }
 
+static int keep_if_changed(struct ta__writer *writer, struct ta__buffer *hashes, uint32_t index, const void *row,
+                           size_t size)
+{
+    int changed = row_changed(hashes, index, row, size, 0);
+    if (changed < 0)
+        return out_of_memory(writer);
+    return changed > 0 ? keep_changed(writer, row, size, index) : 0;
+}
+
 /* Strings must be written before the rows that name them, so rows are gathered first. */
 static int put_new_strings(struct ta__writer *writer)
 {
@@ -272,10 +281,7 @@ static int put_domains(struct ta__writer *writer, const struct ta__source *sourc
         row.allocated_bytes = domain.allocated_bytes;
         row.allocated_blocks = domain.allocated_blocks;
         row.limit_bytes = domain.limit_bytes;
-        int changed = row_changed(&writer->domain_hashes, i, &row, sizeof row, 0);
-        if (changed < 0)
-            return out_of_memory(writer);
-        if (changed > 0 && keep_changed(writer, &row, sizeof row, i) != 0)
+        if (keep_if_changed(writer, &writer->domain_hashes, i, &row, sizeof row) != 0)
             return -1;
     }
     if (put_new_strings(writer) != 0)
@@ -299,10 +305,7 @@ static int put_threads(struct ta__writer *writer, const struct ta__source *sourc
             return -1;
         row.tid = thread.tid;
         row.flags = thread.flags;
-        int changed = row_changed(&writer->thread_hashes, i, &row, sizeof row, 0);
-        if (changed < 0)
-            return out_of_memory(writer);
-        if (changed > 0 && keep_changed(writer, &row, sizeof row, i) != 0)
+        if (keep_if_changed(writer, &writer->thread_hashes, i, &row, sizeof row) != 0)
             return -1;
     }
     if (put_new_strings(writer) != 0)
