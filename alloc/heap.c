@@ -20,6 +20,9 @@ static void take_key_away(void)
 int ta__heap_process_init(void)
 {
     int saved_errno = errno;
+    /* Free looks into the table of pages with whatever it is given: all of it must be there, also where the system
+     * promises no memory twice and mimalloc would ask for it piece by piece. */
+    mi_option_set(mi_option_pagemap_commit, 1);
     _mi_auto_process_init();
     take_key_away();
     /* Late destructors go on allocating: nothing may be torn down at exit. */

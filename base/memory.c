@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -80,29 +81,46 @@ void ta__memory_reset(void *address, size_t bytes)
     errno = saved_errno;
 }
 
-/* The first number of /proc/self/statm: pages mapped; 0 when it cannot be read. */
-static size_t pages_mapped(void)
+/* The number that follows `label` in a file of /proc; 0 when it cannot be read. */
+static size_t number_in(const char *path, const char *label)
 {
-    char text[32];
-    int descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    char text[4096];
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return 0;
-    ssize_t length = read(descriptor, text, sizeof text);
+    ssize_t length = read(descriptor, text, sizeof text - 1);
     close(descriptor);
-    size_t pages = 0;
-    for (ssize_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
-        pages = pages * 10 + (size_t)(text[i] - '0');
-    return pages;
+    text[length > 0 ? length : 0] = '\0';
+    const char *at = strstr(text, label);
+    if (at == NULL)
+        return 0;
+    size_t number = 0;
+    for (at += strlen(label); *at == ' '; at++)
+        ;
+    for (; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (size_t)(*at - '0');
+    return number;
+}
+
+size_t ta__memory_promised(const char *overcommit, const char *meminfo)
+{
+    enum { NEVER = 2, SHARE = 16 };
+    if (number_in(overcommit, "") != NEVER)
+        return SIZE_MAX;
+    size_t limit = number_in(meminfo, "CommitLimit:");
+    size_t promised = number_in(meminfo, "Committed_AS:");
+    return limit > promised ? (limit - promised) / SHARE * 1024 : 0;
 }
 
 size_t ta__memory_room(void)
 {
     int saved_errno = errno;
     struct rlimit limit;
-    size_t room = SIZE_MAX;
+    size_t room = ta__memory_promised("/proc/sys/vm/overcommit_memory", "/proc/meminfo");
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        size_t used = pages_mapped() * (size_t)sysconf(_SC_PAGESIZE);
-        room = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+        size_t used = number_in("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
+        size_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+        room = left < room ? left : room;
     }
     errno = saved_errno;
     return room;

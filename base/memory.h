@@ -23,9 +23,12 @@ void ta__memory_populate(void *address, size_t bytes);
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
 
-/* Address space that may still be mapped: SIZE_MAX where RLIMIT_AS sets no limit. What mappings there are is asked of
- * the kernel, so not for often. */
+/* What large tables may still reserve: SIZE_MAX where nothing limits it. Limits are RLIMIT_AS, and a kernel that counts
+ * every writable mapping as used. What mappings there are is asked of the kernel, so not for often. */
 size_t ta__memory_room(void);
+/* The second of them, as two files of /proc say it. Where memory is never promised twice (overcommit_memory is 2), what
+ * one process reserves is taken from all: only a small share of what is left. */
+size_t ta__memory_promised(const char *overcommit, const char *meminfo);
 
 /* Bytes reserved now. */
 size_t ta__memory_mapped(void);

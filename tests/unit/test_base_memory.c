@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,6 +55,49 @@ static void test_unmap_null_does_nothing(void)
     ta__memory_unmap(NULL, page);
 
     TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static const char *file_of(const char *text)
+{
+    static char paths[2][32];
+    static int which;
+    char *path = paths[which++ % 2];
+    strcpy(path, "/tmp/ta-memory-XXXXXX");
+    int descriptor = mkstemp(path);
+    TEST_ASSERT_TRUE(descriptor >= 0);
+    TEST_ASSERT_EQUAL_INT((int)strlen(text), (int)write(descriptor, text, strlen(text)));
+    close(descriptor);
+    return path;
+}
+
+static size_t promised(const char *overcommit, const char *meminfo)
+{
+    const char *overcommit_path = file_of(overcommit);
+    const char *meminfo_path = file_of(meminfo);
+    size_t result = ta__memory_promised(overcommit_path, meminfo_path);
+    unlink(overcommit_path);
+    unlink(meminfo_path);
+    return result;
+}
+
+static void test_promised_is_a_share_of_what_is_left_only_where_nothing_is_promised_twice(void)
+{
+    const char *meminfo =
+        "MemTotal: 24684096 kB\nCommitLimit:    12342048 kB\nCommitted_AS:      42048 kB\nVmalloc: 1 kB\n";
+
+    TEST_ASSERT_EQUAL_size_t(SIZE_MAX, promised("0\n", meminfo));
+    TEST_ASSERT_EQUAL_size_t(SIZE_MAX, promised("1\n", meminfo));
+    TEST_ASSERT_EQUAL_size_t((size_t)12300000 / 16 * 1024, promised("2\n", meminfo));
+}
+
+static void test_promised_is_nothing_when_all_is_promised(void)
+{
+    TEST_ASSERT_EQUAL_size_t(0, promised("2\n", "CommitLimit: 1000 kB\nCommitted_AS: 1500 kB\n"));
+}
+
+static void test_promised_where_proc_is_missing_sets_no_limit(void)
+{
+    TEST_ASSERT_EQUAL_size_t(SIZE_MAX, ta__memory_promised("/nowhere/overcommit", "/nowhere/meminfo"));
 }
 
 static void test_resident_follows_touching_and_reset(void)
@@ -137,6 +181,9 @@ int main(void)
     RUN_TEST(test_map_answers_zeroed_memory_that_is_counted_until_unmapped);
     RUN_TEST(test_map_impossible_size_answers_null_and_keeps_errno);
     RUN_TEST(test_unmap_null_does_nothing);
+    RUN_TEST(test_promised_is_a_share_of_what_is_left_only_where_nothing_is_promised_twice);
+    RUN_TEST(test_promised_is_nothing_when_all_is_promised);
+    RUN_TEST(test_promised_where_proc_is_missing_sets_no_limit);
     RUN_TEST(test_resident_follows_touching_and_reset);
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
