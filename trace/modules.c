@@ -33,6 +33,7 @@ struct table {
     struct ta__module modules[CAPACITY];
     uint32_t by_start[BUCKETS]; /* open addressing; index + 1 of the latest module with this start */
     char paths[PATH_BYTES];
+    char program[PATH_MAX_BYTES]; /* the program's own path, as it is found out; stacks may be too small for it */
 };
 
 static struct {
@@ -294,8 +295,7 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     struct table *table = table_for_writing();
     if (table == NULL)
         return NULL;
-    char buffer[PATH_MAX_BYTES];
-    const char *path = path_of(object, buffer);
+    const char *path = path_of(object, table->program);
     uint32_t *bucket = bucket_of(table, fresh->start);
     struct ta__module *latest = *bucket == 0 ? NULL : &table->modules[*bucket - 1];
     if (latest != NULL && is_loaded_as(latest, object) && is_same_file(latest, fresh, path)) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # odd_stacks.sh: programs whose stacks cannot be followed (no unwind tables, damaged ones) or whose threads nobody made
-# properly (clone, vfork) run on, traced as far as anything is known. See stacks/odd.c.
+# properly (clone, vfork), or that have little stack, run on, traced as far as anything is known. See stacks/odd.c.
 #
 #   tests/integration/odd_stacks.sh LIBRARY
 set -eu
@@ -29,7 +29,7 @@ check() { # name status command…
 build() { # output flags…
     output=$1
     shift
-    $cc -O2 -g "$@" -I"$here/../../include" -o "$work/$output" "$here/stacks/odd.c" "$library" -ldl
+    $cc -O2 -g "$@" -I"$here/../../include" -o "$work/$output" "$here/stacks/odd.c" "$library" -ldl -pthread -Wl,-z,now
 }
 build odd
 # shellcheck disable=SC2086 # flags are words
@@ -44,6 +44,7 @@ check 'a library with damaged tables' 0 "$work/odd" damaged "$work/plugin.so"
 check 'a program with damaged tables' 0 "$work/odd" itself
 for frames in 1 3 100 65535; do
     check "clone and vfork, $frames frames" 0 "$work/odd" clone
+    check "small stacks, $frames frames" 0 "$work/odd" small "$work/plugin.so"
 done
 printf '%s passed, %s failed\n' $passed $failed
 [ $failed -eq 0 ]

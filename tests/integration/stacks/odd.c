@@ -3,12 +3,14 @@
  *   odd without PLUGIN    the plugin has no unwind tables: what is known is reported, cut short, and nothing breaks
  *   odd damaged PLUGIN    the same plugin with tables, which are damaged at random, many times; also its header
  *   odd itself            this program, its own tables damaged at random, many times
+ *   odd small PLUGIN      each kind of request on a stack of 5000 bytes, with a page behind it that nobody may touch
  *   odd clone             clone(CLONE_VM) and vfork: another process in this address space, with this thread's variables
  *   odd work              allocates a little: what `itself` runs; ends with status 3 when stacks were cut short */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "tracealloc.h"
@@ -279,6 +282,78 @@ static void in_clones(void)
         fail("blocks of clones stay counted", (long)(after - before));
 }
 
+/* ---- small stacks ------------------------------------------------------------------------------------------------ */
+
+enum { SMALL = 5000, PAGE = 4096 };
+static ucontext_t outside, inside;
+static odd_descend *descend_there;
+static void *block;
+
+static void by_plugin(void) /* whose module nobody has met */
+{
+    block = descend_there(allocate, 0);
+}
+
+static void large(void)
+{
+    block = malloc(300000);
+}
+
+static void larger(void)
+{
+    block = realloc(block, 40000000);
+}
+
+static void give(void)
+{
+    free(block);
+    block = NULL;
+}
+
+static void aligned(void)
+{
+    block = aligned_alloc(4096, 5000);
+}
+
+static void many(void)
+{
+    for (int i = 0; i < 50000; i++)
+        block = malloc((size_t)i % 2000);
+}
+
+static void with_little_stack(void (*run)(void))
+{
+    char *stack = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED || mprotect(stack, PAGE, PROT_NONE) != 0)
+        fail("no stack", 0);
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = stack + PAGE;
+    inside.uc_stack.ss_size = SMALL;
+    inside.uc_link = &outside;
+    makecontext(&inside, run, 0);
+    if (swapcontext(&outside, &inside) != 0)
+        fail("no context", 0);
+    munmap(stack, 3 * PAGE);
+}
+
+static void *on_small_stacks(void *plugin)
+{
+    static void (*const all[])(void) = {by_plugin, give, large, larger, give, aligned, give, many, give};
+    descend_there = load(plugin);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        with_little_stack(all[i]);
+    return plugin;
+}
+
+static void in_small_stacks(char *plugin)
+{
+    pthread_t thread;
+    on_small_stacks(plugin);
+    if (pthread_create(&thread, NULL, on_small_stacks, plugin) != 0)
+        fail("no thread", 0);
+    pthread_join(thread, NULL);
+}
+
 int main(int count, char **words)
 {
     const char *what = count > 1 ? words[1] : "";
@@ -288,6 +363,8 @@ int main(int count, char **words)
         without_tables(words[2]);
     else if (strcmp(what, "damaged") == 0 && count > 2)
         each_damage(words[2], use_plugin);
+    else if (strcmp(what, "small") == 0 && count > 2)
+        in_small_stacks(words[2]);
     else if (strcmp(what, "itself") == 0)
         each_damage("/proc/self/exe", run_program);
     else if (strcmp(what, "clone") == 0)
