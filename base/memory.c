@@ -36,6 +36,10 @@ void *ta__memory_map(size_t bytes)
         return NULL;
     int saved_errno = errno;
     void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Tables are large and touched here and there: where the system makes every page it can a huge one, each thread's
+     * would cost two MiB apiece. */
+    if (address != MAP_FAILED)
+        madvise(address, bytes, MADV_NOHUGEPAGE);
     errno = saved_errno;
     if (address == MAP_FAILED)
         return NULL;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +101,30 @@ static void test_promised_where_proc_is_missing_sets_no_limit(void)
     TEST_ASSERT_EQUAL_size_t(SIZE_MAX, ta__memory_promised("/nowhere/overcommit", "/nowhere/meminfo"));
 }
 
+static void test_map_keeps_tables_out_of_huge_pages(void)
+{
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0)
+        TEST_IGNORE_MESSAGE("this kernel has no huge pages");
+    enum { BYTES = 8 << 20 };
+    char *memory = ta__memory_map(BYTES);
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    TEST_ASSERT_NOT_NULL(maps);
+    char line[512], flags[512] = "";
+    int is_here = 0;
+
+    while (fgets(line, sizeof line, maps) != NULL) {
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+            is_here = low <= (uintptr_t)memory && (uintptr_t)memory < high;
+        else if (is_here && strncmp(line, "VmFlags:", 8) == 0)
+            strcpy(flags, line);
+    }
+    fclose(maps);
+
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(flags, " nh"), flags);
+    ta__memory_unmap(memory, BYTES);
+}
+
 static void test_resident_follows_touching_and_reset(void)
 {
     size_t bytes = 64 * page;
@@ -184,6 +209,7 @@ int main(void)
     RUN_TEST(test_promised_is_a_share_of_what_is_left_only_where_nothing_is_promised_twice);
     RUN_TEST(test_promised_is_nothing_when_all_is_promised);
     RUN_TEST(test_promised_where_proc_is_missing_sets_no_limit);
+    RUN_TEST(test_map_keeps_tables_out_of_huge_pages);
     RUN_TEST(test_resident_follows_touching_and_reset);
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
