@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sys/resource.h>
+
+#include "base/memory.h"
 
 extern pthread_key_t _mi_heap_default_key; /* mimalloc's prim/unix/prim.c */
 
@@ -31,15 +32,9 @@ int ta__heap_process_init(void)
     mi_option_set(mi_option_show_errors, 0);
     mi_option_set(mi_option_show_stats, 0);
     mi_option_set(mi_option_verbose, 0);
-    /* A third of the memory that a heap costs by default; less where address space is limited. In KiB. */
-    long reserve_kib = 128 * 1024;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        long eighth = (long)(limit.rlim_cur / 8 / 1024);
-        if (eighth < reserve_kib)
-            reserve_kib = eighth < 32 * 1024 ? 32 * 1024 : eighth;
-    }
-    mi_option_set(mi_option_arena_reserve, reserve_kib);
+    /* A third of the memory that a heap costs by default; less where there is little. In KiB; mimalloc wastes what is
+     * no multiple of its slices. */
+    mi_option_set(mi_option_arena_reserve, (ta__memory_left() == SIZE_MAX ? 128 : 32) * 1024);
     errno = saved_errno;
     return 1;
 }

@@ -99,7 +99,7 @@ static size_t number_in(const char *path, const char *label)
     if (at == NULL)
         return 0;
     size_t number = 0;
-    for (at += strlen(label); *at == ' '; at++)
+    for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
         ;
     for (; *at >= '0' && *at <= '9'; at++)
         number = number * 10 + (size_t)(*at - '0');
@@ -116,18 +116,36 @@ size_t ta__memory_promised(const char *overcommit, const char *meminfo)
     return limit > promised ? (limit - promised) / SHARE * 1024 : 0;
 }
 
+/* What is left of a limit; `used` in KiB as /proc/self/status says it. */
+static size_t left_of(int resource, const char *used)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    size_t bytes = number_in("/proc/self/status", used) * 1024;
+    return limit.rlim_cur > bytes ? limit.rlim_cur - bytes : 0;
+}
+
+TA_INLINE size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t ta__memory_left(void)
+{
+    int saved_errno = errno;
+    size_t space = left_of(RLIMIT_AS, "VmSize:");
+    size_t writable = left_of(RLIMIT_DATA, "VmData:"); /* since Linux 4.7 not the heap alone */
+    errno = saved_errno;
+    return smaller(space, writable);
+}
+
 size_t ta__memory_room(void)
 {
     int saved_errno = errno;
-    struct rlimit limit;
-    size_t room = ta__memory_promised("/proc/sys/vm/overcommit_memory", "/proc/meminfo");
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        size_t used = number_in("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
-        size_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-        room = left < room ? left : room;
-    }
+    size_t promised = ta__memory_promised("/proc/sys/vm/overcommit_memory", "/proc/meminfo");
     errno = saved_errno;
-    return room;
+    return smaller(ta__memory_left(), promised);
 }
 
 size_t ta__memory_mapped(void)

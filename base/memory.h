@@ -23,11 +23,13 @@ void ta__memory_populate(void *address, size_t bytes);
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
 
-/* What large tables may still reserve: SIZE_MAX where nothing limits it. Limits are RLIMIT_AS, and a kernel that counts
- * every writable mapping as used. What mappings there are is asked of the kernel, so not for often. */
+/* What may still be mapped: SIZE_MAX where neither RLIMIT_AS nor RLIMIT_DATA sets a limit. Where one does, what mappings
+ * there are is asked of the kernel: not for often. */
+size_t ta__memory_left(void);
+/* What large tables may reserve: less than that where the kernel counts every writable mapping as used. */
 size_t ta__memory_room(void);
-/* The second of them, as two files of /proc say it. Where memory is never promised twice (overcommit_memory is 2), what
- * one process reserves is taken from all: only a small share of what is left. */
+/* The latter, as two files of /proc say it. Where memory is never promised twice (overcommit_memory is 2), what one
+ * process reserves is taken from all: only a small share of what is left. SIZE_MAX elsewhere. */
 size_t ta__memory_promised(const char *overcommit, const char *meminfo);
 
 /* Bytes reserved now. */

@@ -165,6 +165,8 @@ for kib in 2000000 300000 150000; do
     [ "$kib" -lt 300000 ] && [ -n "${TRACEALLOC:-}" ] && continue
     expect_same "early_late: preloaded, $kib KiB of address space" \
         env EXPECT_OURS=1 sh -c "ulimit -v $kib; LD_PRELOAD='$lib' exec '$work/limited'"
+    expect_same "early_late: preloaded, $kib KiB of writable memory" \
+        env EXPECT_OURS=1 sh -c "ulimit -d $kib; LD_PRELOAD='$lib' exec '$work/limited'"
 done
 # Where the system promises no memory twice, mimalloc and our tables take theirs piece by piece. (It is told so: what
 # other programs of the machine could have is not touched.)

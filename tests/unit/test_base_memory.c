@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <unity.h>
@@ -56,6 +57,33 @@ static void test_unmap_null_does_nothing(void)
     ta__memory_unmap(NULL, page);
 
     TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static size_t left_with(int resource, rlim_t limit)
+{
+    struct rlimit before, now;
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(resource, &before));
+    now = before;
+    now.rlim_cur = limit;
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(resource, &now));
+    size_t left = ta__memory_left();
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(resource, &before));
+    return left;
+}
+
+static void test_left_is_what_a_limit_allows_beyond_what_is_mapped(void)
+{
+    const size_t limit = (size_t)1 << 46; /* more than a sanitizer maps */
+
+    TEST_ASSERT_EQUAL_size_t(SIZE_MAX, ta__memory_left());
+    TEST_ASSERT_EQUAL_size_t(0, left_with(RLIMIT_DATA, 4096));
+    TEST_ASSERT_EQUAL_size_t(0, left_with(RLIMIT_AS, 4096));
+    size_t before = left_with(RLIMIT_DATA, limit);
+    TEST_ASSERT_LESS_THAN_size_t(limit, before);
+    TEST_ASSERT_LESS_THAN_size_t(before, left_with(RLIMIT_AS, limit));
+    void *memory = ta__memory_map(64 << 20);
+    TEST_ASSERT_LESS_OR_EQUAL_size_t(before - (64 << 20), left_with(RLIMIT_DATA, limit));
+    ta__memory_unmap(memory, 64 << 20);
 }
 
 static const char *file_of(const char *text)
@@ -206,6 +234,7 @@ int main(void)
     RUN_TEST(test_map_answers_zeroed_memory_that_is_counted_until_unmapped);
     RUN_TEST(test_map_impossible_size_answers_null_and_keeps_errno);
     RUN_TEST(test_unmap_null_does_nothing);
+    RUN_TEST(test_left_is_what_a_limit_allows_beyond_what_is_mapped);
     RUN_TEST(test_promised_is_a_share_of_what_is_left_only_where_nothing_is_promised_twice);
     RUN_TEST(test_promised_is_nothing_when_all_is_promised);
     RUN_TEST(test_promised_where_proc_is_missing_sets_no_limit);
