@@ -25,7 +25,7 @@
 #define THREADS_MAX      64
 #define THREADS_DEFAULT  8
 #define SLICE_ADDRESSES  4096        /* that pay for reading a module a second time beside the first … */
-#define SLICE_BYTES      (64u << 20) /* … when it has so much debug information for each reader */
+#define SLICE_BYTES      (8u << 20)  /* … when it has so much debug information for each reader */
 #define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only what is touched becomes memory */
 #define NO_LOOKUP        UINT32_MAX
 #define PROGRESS_STEP_NS 50000000
@@ -282,24 +282,62 @@ static void work_in_parallel(struct run *run)
 
 /* Before */
 
-static int compare_requests(const void *left, const void *right)
+static uint64_t pc_of(const struct request *request)
 {
-    const struct request *a = left, *b = right;
-    if (a->module != b->module)
-        return a->module < b->module ? -1 : 1;
-    uint64_t pc_a = a->address - !a->interrupted, pc_b = b->address - !b->interrupted;
-    if (pc_a != pc_b)
-        return pc_a < pc_b ? -1 : 1;
-    return a->interrupted - b->interrupted;
+    return request->address - !request->interrupted;
+}
+
+/* By module, then by place: a byte at a time, beginning with what weighs least; bytes that are the same everywhere are
+ * passed over. */
+#define KEY_BYTES 13
+static uint8_t key_byte(const struct request *request, unsigned place)
+{
+    if (place == 0)
+        return request->interrupted ? 1 : 0;
+    uint64_t word = place <= 8 ? pc_of(request) >> (8 * (place - 1)) : request->module >> (8 * (place - 9));
+    return (uint8_t)(word & 0xFF);
+}
+
+static bool sort_requests(struct run *run, uint32_t count)
+{
+    struct request *from = run->requests, *to = malloc(((size_t)count + 1) * sizeof *to);
+    if (!to)
+        return false;
+    for (unsigned place = 0; place < KEY_BYTES && count > 0; place++) {
+        uint32_t starts[256] = {0}, sum = 0;
+        for (uint32_t i = 0; i < count; i++)
+            starts[key_byte(&from[i], place)]++;
+        if (starts[key_byte(&from[0], place)] == count)
+            continue;
+        for (unsigned i = 0; i < 256; i++) {
+            uint32_t size = starts[i];
+            starts[i] = sum;
+            sum += size;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            to[starts[key_byte(&from[i], place)]++] = from[i];
+        struct request *swap = from;
+        from = to;
+        to = swap;
+    }
+    run->requests = from;
+    free(to);
+    return true;
+}
+
+static bool same_request(const struct request *a, const struct request *b)
+{
+    return a->module == b->module && a->address == b->address && a->interrupted == b->interrupted;
 }
 
 /* Equal requests become one lookup. */
-static void make_lookups(struct run *run, uint32_t count)
+static bool make_lookups(struct run *run, uint32_t count)
 {
-    qsort(run->requests, count, sizeof *run->requests, compare_requests);
+    if (!sort_requests(run, count))
+        return false;
     for (uint32_t i = 0; i < count; i++) {
         const struct request *request = &run->requests[i];
-        if (i == 0 || compare_requests(request - 1, request) != 0) {
+        if (i == 0 || !same_request(request - 1, request)) {
             uint64_t base = request->module ? run->symbolizer->modules[request->module - 1].load_base : 0;
             struct ta__lookup *lookup = &run->lookups[run->lookup_count];
             lookup->address = request->address - base;
@@ -308,6 +346,9 @@ static void make_lookups(struct run *run, uint32_t count)
         }
         run->lookup_of[request->index] = run->lookup_count - 1;
     }
+    free(run->requests);
+    run->requests = NULL;
+    return true;
 }
 
 /* One per module. */
@@ -444,8 +485,7 @@ int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbo
             run.requests[wanted++] =
                 (struct request){addresses[i].address, addresses[i].module, i, addresses[i].interrupted};
     }
-    make_lookups(&run, wanted);
-    if (!make_jobs(&run))
+    if (!make_lookups(&run, wanted) || !make_jobs(&run))
         goto end;
     work_in_parallel(&run);
     error = merge(&run, symbolizer, count, result);

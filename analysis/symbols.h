@@ -37,7 +37,7 @@ struct ta__symbolizer_address {
 
 struct ta__symbolizer_options {
     unsigned threads;       /* 0 = as many as there are processors for us, at most 8 */
-    uint64_t slice_bytes;   /* debug information that pays for one more reader of a module; 0 = 64 MiB */
+    uint64_t slice_bytes;   /* debug information that pays for one more reader of a module; 0 = 8 MiB */
     const char *debug_path; /* as libdwfl's debuginfo path; NULL = ":.debug:/usr/lib/debug" */
     /* Called on the thread of ta__symbolizer_run now and then, and once at the end with done == total. */
     void (*progress)(void *context, size_t done, size_t total);

@@ -39,7 +39,9 @@ struct scope {
     uint64_t start; /* of the range that covers the first address found in it */
     uint32_t parent;
     uint32_t function, raw_name;
-    bool inlined, named;
+    uint32_t call_file; /* of an inlined call: where it was called; 0 = not known */
+    uint64_t call_line;
+    bool inlined, named, placed;
 };
 
 /* The files of one line table, interned as they are needed. */
@@ -58,8 +60,10 @@ struct unit_reader {
     uint32_t count;
     struct scope *scopes; /* 0 is none */
     uint32_t scope_count, scope_capacity;
-    bool everywhere;      /* go down where no address is, too */
-    bool types_hold_code; /* a language whose functions may be inside types */
+    bool everywhere;                         /* go down where no address is, too */
+    bool types_hold_code;                    /* a language whose functions may be inside types */
+    const struct ta__elf_symbol *last_known; /* the symbol that was wanted last, and its name's number: mostly again */
+    uint32_t last_known_name;
     const char *directory;
     struct file_names line_files, call_files;
     uint32_t module_path;
@@ -332,6 +336,24 @@ static void set_place(const struct unit_reader *reader, struct ta__view_symbol *
     symbol->flags = file ? 0 : TA__SYMBOL_NO_LINES;
 }
 
+static void place_scope(struct unit_reader *reader, struct scope *scope)
+{
+    uint64_t file;
+    if (!scope->placed && read_number(&scope->die, DW_AT_call_file, &file) &&
+        read_number(&scope->die, DW_AT_call_line, &scope->call_line))
+        scope->call_file = file_name(reader, &reader->call_files, file);
+    scope->placed = true;
+}
+
+static uint32_t name_of_symbol(struct unit_reader *reader, const struct ta__elf_symbol *symbol)
+{
+    if (reader->last_known != symbol) {
+        reader->last_known = symbol;
+        reader->last_known_name = ta__text_intern_z(&reader->sink->text, symbol->name);
+    }
+    return reader->last_known_name;
+}
+
 static bool is_mangled(const char *name)
 {
     return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
@@ -356,7 +378,7 @@ static void add_real_frame(struct unit_reader *reader, struct ta__lookup *lookup
             raw->length > 0 && strncmp(known->name, raw->text, raw->length) == 0 && known->name[raw->length] == '.';
         bool adds_mangling = is_mangled(known->name) && !is_mangled(raw->text);
         if (symbol.function == 0 || is_clone || adds_mangling)
-            symbol.raw_name = ta__text_intern_z(&sink->text, known->name);
+            symbol.raw_name = name_of_symbol(reader, known);
         if (symbol.function == 0)
             symbol.function = ta__symbol_sink_readable(sink, symbol.raw_name);
         symbol.offset = lookup->address - known->start;
@@ -377,11 +399,9 @@ static void add_frames(struct unit_reader *reader, struct ta__lookup *lookup, ui
         symbol.flags |= TA__SYMBOL_INLINED;
         ta__symbol_sink_add(reader->sink, lookup, symbol);
 
-        uint64_t call_file = 0, call_line = 0;
         memset(&symbol, 0, sizeof symbol);
-        bool known = read_number(&inlined->die, DW_AT_call_file, &call_file) &&
-                     read_number(&inlined->die, DW_AT_call_line, &call_line);
-        set_place(reader, &symbol, known ? file_name(reader, &reader->call_files, call_file) : 0, call_line);
+        place_scope(reader, inlined);
+        set_place(reader, &symbol, inlined->call_file, inlined->call_line);
     }
     add_real_frame(reader, lookup, scope == NO_SCOPE ? NULL : &reader->scopes[scope], symbol);
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define NOTHING   UINT32_MAX
 #define DEPTH_MAX 2000
 #define NAME_MAX  4096 /* of one qualified name; a longer one is left unqualified */
@@ -88,10 +90,14 @@ static struct ta__name_map *map_of(struct ta__name_maps *maps, struct ta__symbol
     return map;
 }
 
+/* Before DWARF 4 compilers had an attribute of their own for it. */
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+    Dwarf_Half version = 0;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute))
+        return dwarf_formstring(&attribute);
+    if (dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) == 0 && version < 4 &&
         dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
         return dwarf_formstring(&attribute);
     return NULL;
@@ -182,8 +188,8 @@ static bool is_cxx(Dwarf_Die *die)
     }
 }
 
-void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
-                 uint32_t *raw_name)
+static void read_name(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
+                      uint32_t *raw_name)
 {
     const char *linkage = linkage_name(die), *name = dwarf_diename(die);
     *raw_name = ta__text_intern_z(&sink->text, linkage ? linkage : name);
@@ -194,4 +200,23 @@ void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf
     Dwarf_Die declared = declaration_of(die);
     /* main, and what is declared extern "C", is called what it is called. */
     *function = name && is_cxx(&declared) ? qualified(maps, sink, &declared, 0) : *raw_name;
+}
+
+void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
+                 uint32_t *raw_name)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die origin;
+    if (dwarf_tag(die) != DW_TAG_inlined_subroutine || !dwarf_attr(die, DW_AT_abstract_origin, &attribute) ||
+        !dwarf_formref_die(&attribute, &origin)) {
+        read_name(maps, sink, die, function, raw_name);
+        return;
+    }
+    size_t slot = ta__hash_word((uintptr_t)origin.addr) % TA__INLINED_NAMES;
+    if (maps->inlined[slot].origin != origin.addr) {
+        read_name(maps, sink, &origin, &maps->inlined[slot].function, &maps->inlined[slot].raw_name);
+        maps->inlined[slot].origin = origin.addr;
+    }
+    *function = maps->inlined[slot].function;
+    *raw_name = maps->inlined[slot].raw_name;
 }

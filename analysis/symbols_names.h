@@ -8,11 +8,19 @@
 
 #include "analysis/symbols_sink.h"
 
-/* Where the named entries of some units are in their trees; built when a name needs it. Starts as zeros. */
+#define TA__INLINED_NAMES 512
+
+/* Where the named entries of some units are in their trees; built when a name needs it. And what inlined functions were
+ * called that were asked for lately: by the entry that all copies of a function refer to. Starts as zeros. */
 struct ta__name_maps {
     struct ta__name_map *first;
+    struct {
+        const void *origin;
+        uint32_t function, raw_name;
+    } inlined[TA__INLINED_NAMES];
 };
 
+/* The maps; the names stay. */
 void ta__name_maps_forget(struct ta__name_maps *maps);
 
 /* The name of a function or inlined call. With a linkage name: that one, and what it says when demangled. Without (C;
