@@ -1,9 +1,9 @@
 /* symbols_names.c: what a function is called.
  *
  * Compilers give functions that other files cannot see no linkage name, only the last part of their name. The rest is
- * in the entries around the declaration, and DWARF has no way up: so the tree of the unit is walked once, keeping each
- * named entry and the index of the one around it, in the order of their offsets. That is done only for units of C++ in
- * which such a name is wanted. */
+ * in the entries around the declaration, and DWARF has no way up. But the tree is stored in the order of its entries'
+ * offsets: an offset lies in the last entry of a level that begins at or before it. So only the levels on the way down
+ * to a wanted declaration are listed, each once, and only in units of C++ in which such a name is wanted. */
 #include "analysis/symbols_names.h"
 
 #include <dwarf.h>
@@ -13,6 +13,11 @@
 
 #include "base/hash.h"
 
+/* Registered after DWARF 5, written by newer compilers, missing from older <dwarf.h>. */
+#define LANG_C_PLUS_PLUS_17 0x2b
+#define LANG_C_PLUS_PLUS_20 0x2c
+#define LANG_C_PLUS_PLUS_23 0x3a
+
 #define NOTHING   UINT32_MAX
 #define DEPTH_MAX 2000
 #define NAME_MAX  4096 /* of one qualified name; a longer one is left unqualified */
@@ -20,15 +25,18 @@
 struct entry {
     Dwarf_Die die;
     uint64_t offset;
-    uint32_t around; /* index, NOTHING = the unit itself */
-    uint32_t name;   /* number of the qualified name + 1, 0 = not made yet */
+    uint32_t around;      /* index of the named entry around it, NOTHING = the unit itself */
+    uint32_t name;        /* number of the qualified name + 1, 0 = not made yet */
+    uint32_t first_child; /* index; NOTHING = not listed yet */
+    uint32_t child_count;
 };
 
 struct ta__name_map {
     struct ta__name_map *next;
     const void *unit;
-    struct entry *entries;
+    struct entry *entries; /* level by level, each in the order of offsets; the unit's children first */
     uint32_t count, capacity;
+    uint32_t top_count;
 };
 
 void ta__name_maps_forget(struct ta__name_maps *maps)
@@ -41,33 +49,63 @@ void ta__name_maps_forget(struct ta__name_maps *maps)
     }
 }
 
-static void walk(struct ta__name_map *map, struct ta__symbol_sink *sink, Dwarf_Die *parent, uint32_t around,
-                 unsigned depth)
+/* Appends the children of an entry that a declaration may be in; answers how many. */
+static uint32_t list_children(struct ta__name_map *map, struct ta__symbol_sink *sink, Dwarf_Die parent, uint32_t around)
 {
     Dwarf_Die die;
-    if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
-        return;
+    uint32_t first = map->count;
+    if (dwarf_child(&parent, &die) != 0)
+        return 0;
     do {
-        uint32_t inner = around;
         switch (dwarf_tag(&die)) {
         case DW_TAG_namespace:
         case DW_TAG_structure_type:
         case DW_TAG_class_type:
         case DW_TAG_union_type:
         case DW_TAG_subprogram:
+        case DW_TAG_lexical_block:
             if (!ta__symbol_sink_reserve(sink, (void **)&map->entries, map->count, &map->capacity,
                                          sizeof *map->entries))
-                return;
-            inner = map->count++;
-            map->entries[inner] = (struct entry){.die = die, .offset = dwarf_dieoffset(&die), .around = around};
-            break;
-        case DW_TAG_lexical_block:
+                return map->count - first;
+            map->entries[map->count++] =
+                (struct entry){.die = die, .offset = dwarf_dieoffset(&die), .around = around, .first_child = NOTHING};
             break;
         default:
-            continue;
+            break;
         }
-        walk(map, sink, &die, inner, depth + 1);
     } while (dwarf_siblingof(&die, &die) == 0);
+    return map->count - first;
+}
+
+/* The index of the entry at `offset`, NOTHING when it is not in a place that names come from. */
+static uint32_t find_entry(struct ta__name_map *map, struct ta__symbol_sink *sink, uint64_t offset)
+{
+    uint32_t first = 0, count = map->top_count;
+    for (unsigned depth = 0; depth < DEPTH_MAX && count > 0; depth++) {
+        uint32_t low = 0, high = count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (map->entries[first + middle].offset <= offset)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low == 0)
+            break;
+        uint32_t index = first + low - 1;
+        const struct entry *entry = &map->entries[index];
+        if (entry->offset == offset)
+            return index;
+        if (entry->first_child == NOTHING) {
+            uint32_t around = dwarf_tag((Dwarf_Die *)&entry->die) == DW_TAG_lexical_block ? entry->around : index;
+            uint32_t begin = map->count, listed = list_children(map, sink, entry->die, around);
+            map->entries[index].first_child = begin;
+            map->entries[index].child_count = listed;
+        }
+        first = map->entries[index].first_child;
+        count = map->entries[index].child_count;
+    }
+    return NOTHING;
 }
 
 static struct ta__name_map *map_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die)
@@ -86,7 +124,7 @@ static struct ta__name_map *map_of(struct ta__name_maps *maps, struct ta__symbol
     maps->first = map;
     Dwarf_Die unit;
     if (dwarf_diecu(die, &unit, NULL, NULL))
-        walk(map, sink, &unit, NOTHING, 0);
+        map->top_count = list_children(map, sink, unit, NOTHING);
     return map;
 }
 
@@ -158,18 +196,10 @@ static uint32_t name_of_entry(struct ta__name_maps *maps, struct ta__symbol_sink
 static uint32_t qualified(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *declared, unsigned depth)
 {
     struct ta__name_map *map = depth < 64 ? map_of(maps, sink, declared) : NULL;
-    uint64_t offset = dwarf_dieoffset(declared);
-    uint32_t low = 0, high = map ? map->count : 0;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (map->entries[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!map || low == map->count || map->entries[low].offset != offset)
+    uint32_t index = map ? find_entry(map, sink, dwarf_dieoffset(declared)) : NOTHING;
+    if (index == NOTHING)
         return ta__text_intern_z(&sink->text, dwarf_diename(declared));
-    return name_of_entry(maps, sink, map, low, NULL, depth);
+    return name_of_entry(maps, sink, map, index, NULL, depth);
 }
 
 static bool is_cxx(Dwarf_Die *die)
@@ -182,10 +212,20 @@ static bool is_cxx(Dwarf_Die *die)
     case DW_LANG_C_plus_plus_03:
     case DW_LANG_C_plus_plus_11:
     case DW_LANG_C_plus_plus_14:
+    case DW_LANG_ObjC_plus_plus:
+    case LANG_C_PLUS_PLUS_17:
+    case LANG_C_PLUS_PLUS_20:
+    case LANG_C_PLUS_PLUS_23:
         return true;
     default:
         return false;
     }
+}
+
+/* What runs the constructors of a file: every such unit has one, and it is in no namespace. */
+static bool is_of_compiler(const char *name)
+{
+    return strncmp(name, "_GLOBAL__", 9) == 0 || strncmp(name, "__static_initialization_and_destruction", 39) == 0;
 }
 
 static void read_name(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,
@@ -199,7 +239,8 @@ static void read_name(struct ta__name_maps *maps, struct ta__symbol_sink *sink, 
     }
     Dwarf_Die declared = declaration_of(die);
     /* main, and what is declared extern "C", is called what it is called. */
-    *function = name && is_cxx(&declared) ? qualified(maps, sink, &declared, 0) : *raw_name;
+    bool may_be_inside = name && !is_of_compiler(name) && is_cxx(&declared);
+    *function = may_be_inside ? qualified(maps, sink, &declared, 0) : *raw_name;
 }
 
 void ta__name_of(struct ta__name_maps *maps, struct ta__symbol_sink *sink, Dwarf_Die *die, uint32_t *function,

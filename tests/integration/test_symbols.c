@@ -483,6 +483,93 @@ static void test_symbols_cxx_names_are_demangled_and_the_raw_ones_kept(void)
     TEST_ASSERT_EQUAL_STRING("_ZN4shop3BoxIlE5twiceEl", raw_name_of("put", 1));
 }
 
+/* What compilers of today write into units of C++ 17, 20 and 23: newer languages than this machine's compiler knows. */
+static void test_symbols_cxx_of_later_years_is_still_cxx(void)
+{
+    write_file("note.h", note_source);
+    write_file("later.cpp", "#include \"note.h\"\n"
+                            "namespace {\n"
+                            "__attribute__((noinline)) int hidden(int x)\n"
+                            "{\n"
+                            "    note(\"hidden\");\n" /* 5 */
+                            "    return x + 1;\n"
+                            "}\n"
+                            "}\n"
+                            "int main(int argc, char **)\n"
+                            "{\n"
+                            "    return hidden(argc) == 0;\n"
+                            "}\n");
+    static const char *const languages[] = {"0x21", "0x2b", "0x2c", "0x3a"};
+    for (size_t i = 0; i < 4; i++) {
+        note_count = module_count = 0;
+        run(CXX " -g -gdwarf-5 -dA -O1 -S later.cpp -o later.s");
+        run("sed 's/^\\(.*\\)0x21\\(.*DW_AT_language\\)/\\1%s\\2/' later.s >changed.s", languages[i]);
+        run("grep '%s.*DW_AT_language' changed.s >/dev/null", languages[i]);
+        run(CXX " changed.s -o prog -ldl");
+        take_notes("prog");
+        symbolize();
+        expect("hidden", "(anonymous namespace)::hidden later.cpp:5");
+    }
+}
+
+/* Names without a linkage name, in places that take some way down the tree, and clones of functions. */
+static void test_symbols_cxx_names_deep_in_the_tree_are_whole(void)
+{
+    write_file("note.h", note_source);
+    write_file("deep.cpp", "#include \"note.h\"\n"
+                           "struct before { int x; struct inner { int y; int get() { return y; } } z; };\n"
+                           "namespace outer { inline namespace v2 { namespace {\n"
+                           "struct Table {\n"
+                           "    struct Row {\n"
+                           "        int x;\n"
+                           "        __attribute__((noinline)) Row &operator<<(int by)\n"
+                           "        {\n"
+                           "            note(\"shift\");\n" /* 9 */
+                           "            x <<= by;\n"
+                           "            return *this;\n"
+                           "        }\n"
+                           "        __attribute__((noinline)) operator long() const\n"
+                           "        {\n"
+                           "            note(\"conversion\");\n" /* 15 */
+                           "            return x;\n"
+                           "        }\n"
+                           "    };\n"
+                           "};\n"
+                           "} } }\n"
+                           "static __attribute__((noinline)) int blocks(int x)\n"
+                           "{\n"
+                           "    for (int i = 0; i < x; i++) {\n"
+                           "        struct Local {\n"
+                           "            __attribute__((noinline)) int operator()(int y) const\n"
+                           "            {\n"
+                           "                note(\"local\");\n" /* 27 */
+                           "                return y + 1;\n"
+                           "            }\n"
+                           "        } local;\n"
+                           "        x = local(x) - 1;\n"
+                           "    }\n"
+                           "    return x;\n"
+                           "}\n"
+                           "static int prepared = (note(\"file_constructor\"), 1);\n" /* 35 */
+                           "int main(int argc, char **)\n"
+                           "{\n"
+                           "    outer::Table::Row row{argc};\n"
+                           "    row << 1;\n"
+                           "    return (long)row + blocks(argc) + prepared == 0;\n"
+                           "}\n");
+    run(CXX " -g -O1 deep.cpp -o prog -ldl");
+    take_notes("prog");
+
+    symbolize();
+
+    expect("shift", "outer::v2::(anonymous namespace)::Table::Row::operator<< deep.cpp:9");
+    expect("conversion", "outer::v2::(anonymous namespace)::Table::Row::operator long int deep.cpp:15");
+    expect("local", "blocks::Local::operator() deep.cpp:27");
+    const char *text = text_of(index_of("file_constructor"));
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(text, "deep.cpp:35"), text);
+    TEST_ASSERT_NULL_MESSAGE(strstr(text, "::"), text);
+}
+
 static void test_symbols_rust_names_are_demangled_and_the_raw_ones_kept(void)
 {
     if (!have("rustc"))
@@ -995,6 +1082,8 @@ int main(void)
     RUN_TEST(test_symbols_clang_programs_are_read);
     RUN_TEST(test_symbols_shared_library_is_read_at_its_own_base);
     RUN_TEST(test_symbols_cxx_names_are_demangled_and_the_raw_ones_kept);
+    RUN_TEST(test_symbols_cxx_of_later_years_is_still_cxx);
+    RUN_TEST(test_symbols_cxx_names_deep_in_the_tree_are_whole);
     RUN_TEST(test_symbols_rust_names_are_demangled_and_the_raw_ones_kept);
     RUN_TEST(test_symbols_return_address_behind_a_function_still_belongs_to_the_call);
     RUN_TEST(test_symbols_offset_counts_from_the_start_of_the_function_to_the_return_address);
