@@ -97,5 +97,74 @@ for package in tracealloc tracealloc-static; do
         fail "pkg-config $package does not build"
     fi
 done
+
+# The analysis library, where it was built: what the headers promise of it is exported and nothing else, and the example
+# of docs/api-analysis.md builds in every way and reads a recording that a traced program left.
+if [ -e "$lib/libtracealloc-analysis.so" ]; then
+    cat "$work"/tree/include/tracealloc/{analysis,snapshot}.h | tr '\n' ' ' | grep -oE 'TA_API [^;]*' |
+        grep -oE '\bta_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared"
+    exported -D "$lib/libtracealloc-analysis.so" >"$work/exported"
+    printf '%s\n' ta_error_buffer ta_error_text >>"$work/declared" # of tracealloc.h
+    [ "$(wc -l <"$work/exported")" -gt 50 ] || fail "libtracealloc-analysis.so exports next to nothing"
+    lacking=$(sort -u "$work/declared" | comm -23 - "$work/exported" |
+        grep -vxE 'ta_take_snapshot|ta_record_(open|append|close)' || :)
+    stray=$(sort -u "$work/declared" | comm -13 - "$work/exported")
+    [ -z "$lacking" ] || fail "declared for analysis, but not exported: $lacking"
+    [ -z "$stray" ] || fail "exported by libtracealloc-analysis.so, but not declared: $stray"
+
+    mkdir "$work/reader"
+    awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' docs/api-analysis.md >"$work/reader/main.c"
+    cat >"$work/reader/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(reader LANGUAGES C CXX)
+find_package(tracealloc 0.1 REQUIRED)
+foreach(kind IN ITEMS analysis analysis_static)
+    add_executable(${kind} main.c)
+    target_link_libraries(${kind} PRIVATE tracealloc::${kind})
+endforeach()
+CMAKE
+    cat >"$work/reader/app.c" <<'C'
+#include <stdlib.h>
+void *volatile kept;
+int main(void)
+{
+    kept = malloc(54321); /* line 5 */
+    return 0;
+}
+C
+    cc -g -O0 "$work/reader/app.c" -o "$work/reader/app" &&
+        TRACEALLOC_OPTIONS="output=$work/reader/app.ta" TRACEALLOC=10 LD_PRELOAD="$lib/libtracealloc.so" "$work/reader/app"
+    reads() { # title program
+        said=$(cd "$work/reader" && LD_LIBRARY_PATH=$lib "$2" 2>&1)
+        case $kind:$said in
+        override:*"/app.c:5: size=53.0 KiB, count=1, average=53.0 KiB"*) ;;
+        plain:?*) ;; # there malloc is not traced: it is enough that the reader answers
+        *) fail "$1: $said" ;;
+        esac
+    }
+    if cmake -G Ninja -S "$work/reader" -B "$work/reader/b" -DCMAKE_PREFIX_PATH="$work/tree" >"$work/log" 2>&1 &&
+        cmake --build "$work/reader/b" >>"$work/log" 2>&1; then
+        reads 'find_package, analysis' "$work/reader/b/analysis"
+        reads 'find_package, analysis_static' "$work/reader/b/analysis_static"
+    else
+        cat "$work/log"
+        fail "a user's CMake project with analysis does not build"
+    fi
+    mkdir "$work/archive" && cp "$lib/libtracealloc-analysis.a" "$work/archive"
+    for way in shared static; do
+        flags=$(pkg-config --cflags --libs tracealloc-analysis)
+        [ $way = shared ] || flags="-L$work/archive $(pkg-config --static --cflags --libs tracealloc-analysis)"
+        # shellcheck disable=SC2086 # flags are words
+        if cc -Wall -Wextra -Werror "$work/reader/main.c" -o "$work/reader/$way" $flags 2>"$work/log"; then
+            reads "pkg-config tracealloc-analysis, $way" "$work/reader/$way"
+        else
+            cat "$work/log"
+            fail "pkg-config tracealloc-analysis does not build: $way"
+        fi
+        readelf -d "$work/reader/$way" | grep 'NEEDED.*libtracealloc-analysis' >/dev/null
+        [ $? -eq $([ $way = shared ] && echo 0 || echo 1) ] || fail "$way took the other library"
+    done
+fi
+
 [ "$failures" -eq 0 ] && echo "$(wc -l <"$work/shared") public names; every way to link works"
 exit $((failures > 0))
