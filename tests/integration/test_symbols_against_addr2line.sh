@@ -4,7 +4,8 @@
 #   test_symbols_against_addr2line.sh SYMBOLIZE CXX FILE…
 #
 # Compares inlined calls, files and lines at every call in each FILE, and in a C++ program full of templates that is
-# compiled here, with binutils' addr2line; and at some of them with eu-addr2line, which takes far longer. Known
+# compiled here, with binutils' addr2line; and at some of them with eu-addr2line, which takes far longer. The C++ program
+# is built in ways that these two do not follow, too (split, link-time optimised, by clang), for llvm-addr2line. Known
 # differences: binutils takes the name of a unit for a file that was included into it; neither knows anything of
 # padding; eu-addr2line skips some levels of inlining. They stay below the half percent that is allowed.
 set -u
@@ -68,13 +69,32 @@ check() { # tool percent every file
     echo "== $1, $(basename "$4")"
     python3 "$here/../support/compare_symbols.py" --at-least "$2" "$work/ours" "$work/theirs" || failed=1
 }
+# Return address - 1 of every call: inside the call instruction, as for a frame on a stack.
+calls_of() {
+    objdump -d --no-show-raw-insn "$1" | awk '/\tcall/ { if ((getline) > 0 && $1 ~ /^[0-9a-f]+:$/) print $1 }' |
+        python3 -c 'import sys; [print(hex(int(line.strip(" :\n"), 16) - 1)) for line in sys.stdin]'
+}
 for file in "$work/templates" "$@"; do
-    # Return address - 1 of every call: inside the call instruction, as for a frame on a stack.
-    objdump -d --no-show-raw-insn "$file" | awk '/\tcall/ { if ((getline) > 0 && $1 ~ /^[0-9a-f]+:$/) print $1 }' |
-        python3 -c 'import sys; [print(hex(int(line.strip(" :\n"), 16) - 1)) for line in sys.stdin]' >"$work/calls"
+    calls_of "$file" >"$work/calls"
     check addr2line 99.5 1 "$file"
     if command -v eu-addr2line >/dev/null; then
         check eu-addr2line 95 $(($(wc -l <"$work/calls") / 150 + 1)) "$file"
     fi
 done
+
+if command -v llvm-addr2line >/dev/null; then
+    # As the others write addresses.
+    llvm() { llvm-addr2line "$@" | awk '/^0x[0-9a-f]+$/ { printf "0x%16s\n", substr($0, 3); next } NF' | sed '/^0x  *[0-9a-f]*$/s/ /0/g'; }
+    cd "$work" || exit 1
+    for way in "$cxx -flto" "$cxx -gsplit-dwarf" "$cxx -gdwarf-4 -gz -fdebug-types-section" "clang++ -gdwarf-5"; do
+        command -v "${way%% *}" >/dev/null || continue
+        # shellcheck disable=SC2086 # words
+        $way -std=c++17 -g -O2 templates.cpp -o other >log 2>&1 || { cat log; failed=1; continue; }
+        echo "== $way"
+        calls_of other >calls
+        check llvm 99.9 1 other
+    done
+else
+    echo "no llvm-addr2line here: the other ways of building were not compared"
+fi
 exit $failed
