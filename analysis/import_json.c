@@ -107,7 +107,7 @@ static int add_trace(struct import *import, struct json_object *trace, size_t in
     total = import->frame_count - before;
     struct json_object *total_nframe = NULL;
     int is_known = !json_object_object_get_ex(trace, "total_nframe", &total_nframe) || total_nframe != NULL;
-    if (is_known && get_member(trace, "traces", index, "total_nframe", INT32_MAX, &total) != 0)
+    if (is_known && get_member(trace, "traces", index, "total_nframe", INT32_MAX - 1, &total) != 0)
         return -1;
     /* `frames` still moves as it grows: the number of the first one stands in until all are there. */
     struct ta_trace_data entry = {.domain = (uint32_t)domain,
@@ -174,7 +174,8 @@ struct ta_snapshot *ta_snapshot_import_json(const char *text, size_t length)
     struct json_object *document = ta__json_parse(text, length);
     /* A name of n bytes takes at least n + 2 in the document, so names and their NULs fit into its length. Escapes that
      * json-c keeps as UTF-8 need no more while they are decoded. */
-    import.names = document == NULL ? NULL : ta__new_array(length + 1, 1);
+    if (document != NULL && ta__json_check_integers(text, length) == 0)
+        import.names = ta__new_array(length + 1, 1);
     import.names_end = import.names;
     if (import.names != NULL)
         snapshot = import_document(&import, document);

@@ -22,6 +22,11 @@ static int fail_at(const char *text, size_t offset, const char *message)
     return ta__fail("JSON, line %zu, column %zu: %s", line, column, message);
 }
 
+static int is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
 /* The value of \uXXXX at `at`; -1 when it is none. */
 static int32_t escape_at(const char *at, const char *end)
 {
@@ -171,6 +176,32 @@ struct json_object *ta__json_parse(const char *text, size_t length)
     }
     ta__text_free(&reader.ascii);
     return object;
+}
+
+int ta__json_check_integers(const char *text, size_t length)
+{
+    static const char largest[] = "18446744073709551615";
+    const char *end = text + length;
+    int in_string = 0;
+    for (const char *at = text; at < end; at++) {
+        if (in_string && *at == '\\') {
+            at++;
+        } else if (*at == '"') {
+            in_string = !in_string;
+        } else if (!in_string && is_digit(*at)) {
+            const char *start = at;
+            while (at < end && is_digit(*at))
+                at++;
+            size_t digits = (size_t)(at - start), most = sizeof largest - 1;
+            int is_integer = at == end || (*at != '.' && *at != 'e' && *at != 'E');
+            if (is_integer && (digits > most || (digits == most && memcmp(start, largest, most) > 0)))
+                return fail_at(text, (size_t)(start - text), "an integer beyond 18446744073709551615");
+            while (at < end && (is_digit(*at) || memchr(".eE+-", *at, 5) != NULL))
+                at++;
+            at--;
+        }
+    }
+    return 0;
 }
 
 size_t ta__json_bytes(const struct json_object *string, char *out)

@@ -14,6 +14,10 @@
 /* NULL with the error set, which names line and column. */
 struct json_object *ta__json_parse(const char *text, size_t length);
 
+/* 0, or -1 with the error set when a text that parses has an integer beyond 2^64-1, which json-c would silently make the
+ * largest one. */
+int ta__json_check_integers(const char *text, size_t length);
+
 /* The bytes of a parsed string, written to `out` (room for json_object_get_string_len) and NUL-terminated beyond. */
 size_t ta__json_bytes(const struct json_object *string, char *out);
 

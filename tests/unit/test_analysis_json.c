@@ -104,7 +104,9 @@ static void test_import_of_a_wrong_document_is_refused_with_the_place(void)
     refused("{'traces': [{'size': 1, 'domain': 4294967296, 'frames': [['a', 1]]}]}",
             "traces[0].domain: expected an integer from 0 to 4294967295");
     refused("{'traces': [{'size': 4, 'count': 18446744073709551615, 'total_nframe': 'x', 'frames': [['a', 1]]}]}",
-            "traces[0].total_nframe: expected an integer from 0 to 2147483647");
+            "traces[0].total_nframe: expected an integer from 0 to 2147483646");
+    refused("{'traces': [{'size': 4, 'total_nframe': 2147483647, 'frames': [['a', 1]]}]}",
+            "traces[0].total_nframe: expected an integer from 0 to 2147483646");
     refused("{'traces': [{'size': 9223372036854775808, 'count': 18446744073709551615, 'frames': [['a', 1]]}]}",
             "traces[0]: size times count is too large");
     refused("{'frame_order': 'sideways', 'traces': []}",
@@ -124,6 +126,26 @@ static void test_import_of_broken_text_is_refused_with_line_and_column(void)
     refused("{'\\u12g4': 1}", "JSON, line 1, column 3: \\u wants four hexadecimal digits");
     TEST_ASSERT_NULL(ta_snapshot_import_json("{}\0", 3));
     TEST_ASSERT_EQUAL_STRING("JSON: a NUL byte in the text", ta_error_text());
+}
+
+/* json-c makes the largest number of those that are too large, and says nothing. */
+static void test_import_of_integers_beyond_64_bits_is_refused_with_the_place(void)
+{
+    refused("{'traces': [{'size': 18446744073709551616, 'frames': [['a', 1]]}]}",
+            "JSON, line 1, column 22: an integer beyond 18446744073709551615");
+    refused("{'traces': [{'size': 1,\n'count': 99999999999999999999999, 'frames': [['a', 1]]}]}",
+            "JSON, line 2, column 10: an integer beyond 18446744073709551615");
+    refused("{'traces': [{'size': 1, 'domain': -18446744073709551616, 'frames': [['a', 1]]}]}",
+            "JSON, line 1, column 36: an integer beyond 18446744073709551615");
+    refused("{'traces': [{'size': 1.99999999999999999999999, 'frames': [['a', 1]]}]}",
+            "traces[0].size: expected an integer from 0 to 18446744073709551615");
+
+    static const char document[] =
+        "{\"traces\": [{\"size\": 18446744073709551615, \"x\": 1.99999999999999999999999e+9, "
+        "\"frames\": [[\"\\\"99999999999999999999999\\\\\", 1]]}]}";
+    struct ta_snapshot *snapshot = ta_snapshot_import_json(document, strlen(document));
+    TEST_ASSERT_NOT_NULL_MESSAGE(snapshot, ta_error_text());
+    ta_snapshot_free(snapshot);
 }
 
 static void test_import_of_deep_nesting_is_refused(void)
@@ -206,6 +228,7 @@ int main(void)
     RUN_TEST(test_import_of_the_oldest_first_turns_the_frames_around);
     RUN_TEST(test_import_of_a_wrong_document_is_refused_with_the_place);
     RUN_TEST(test_import_of_broken_text_is_refused_with_line_and_column);
+    RUN_TEST(test_import_of_integers_beyond_64_bits_is_refused_with_the_place);
     RUN_TEST(test_import_of_deep_nesting_is_refused);
     RUN_TEST(test_export_stops_when_its_reader_does);
     RUN_TEST(test_python_export_of_more_blocks_than_python_holds_is_refused);
