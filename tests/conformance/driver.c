@@ -2,11 +2,14 @@
  *
  * Each line of standard input is a command; texts that follow one are announced by their length in bytes.
  *
- *     import SLOT LENGTH\n<document>     filter SLOT FROM LENGTH\n<list of filters>    words SLOT FROM
- * LENGTH\n<expression> statistics SLOT KEY CUMULATIVE     difference NEW OLD KEY CUMULATIVE             traces SLOT
- *     json SLOT                          python SLOT                                   match LENGTH
- * LENGTH\n<pattern><name> format SLOT INDEX LIMIT|all MOST_RECENT_FIRST                                    size VALUE
- * SIGN compare SLOT INDEX SLOT INDEX
+ *     import SLOT LENGTH (document)            filter SLOT FROM LENGTH (list of filters)
+ *     words SLOT FROM LENGTH (expression)      match LENGTH LENGTH (pattern, name)
+ *
+ *     statistics SLOT KEY CUMULATIVE           difference NEW OLD KEY CUMULATIVE
+ *     traces SLOT                              compare SLOT INDEX SLOT INDEX
+ *     json SLOT                                python SLOT
+ *     format SLOT INDEX LIMIT|all MOST_RECENT_FIRST
+ *     size VALUE SIGN
  *
  * Every answer is one line "LENGTH\n" and as many bytes; a failure is answered with "error TEXT". */
 #include <inttypes.h>
