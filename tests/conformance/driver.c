@@ -55,7 +55,8 @@ static void send_answer(struct answer *answer, int status)
         collect_text(answer, ta_error_text());
     }
     printf("%zu\n", answer->length);
-    fwrite(answer->bytes, 1, answer->length, stdout);
+    if (answer->length > 0)
+        fwrite(answer->bytes, 1, answer->length, stdout);
     answer->length = 0;
 }
 
