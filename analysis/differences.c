@@ -228,7 +228,8 @@ int ta_differences_sort(struct ta_differences *differences, enum ta_order order)
         break;
     }
     if (compare == NULL)
-        return ta__fail("this order is for statistics only");
+        return (unsigned)order <= TA_ORDER_RELEASED ? ta__fail("this order is for statistics only")
+                                                    : ta__fail("unknown order: %d", (int)order);
     return ta__sort(differences->rows, differences->count, sizeof *differences->rows, compare);
 }
 

@@ -69,6 +69,10 @@ static int add_filter(struct ta__condition **either, const struct ta_filter *fil
 static struct ta__condition *condition_of(const struct ta_filter *filters, size_t count)
 {
     struct ta__condition *inclusive = NULL, *exclusive = NULL;
+    if (filters == NULL && count > 0) {
+        ta__fail("there are no filters: NULL");
+        return NULL;
+    }
     for (size_t i = 0; i < count; i++)
         if (add_filter(filters[i].inclusive ? &inclusive : &exclusive, &filters[i], i) != 0) {
             ta__condition_free(inclusive);
@@ -126,7 +130,7 @@ struct ta_snapshot *ta_snapshot_filter_traces(const struct ta_snapshot *snapshot
 struct ta_snapshot *ta_snapshot_filter_expression(const struct ta_snapshot *snapshot, const char *expression)
 {
     TA__OWN_DOMAIN;
-    return filter_by(snapshot, ta__condition_parse(expression));
+    return filter_by(snapshot, ta__condition_parse(expression == NULL ? "" : expression));
 }
 
 int ta_pattern_matches(const char *pattern, size_t pattern_length, const char *name, size_t name_length)

@@ -2,6 +2,7 @@
  * that looks into struct ta_snapshot. */
 #include "analysis/model.h"
 
+#include "analysis/support.h"
 #include "analysis/symbolizing.h"
 #include "base/atomics.h"
 #include "snapshot/object.h"
@@ -35,6 +36,10 @@ static struct ta__model *build(const struct ta__view *view)
 struct ta__model *ta__model_of(const struct ta_snapshot *snapshot)
 {
     struct ta_snapshot *holder = (struct ta_snapshot *)(uintptr_t)snapshot; /* a cache, not a change */
+    if (holder == NULL) {
+        ta__fail("there is no snapshot: NULL");
+        return NULL;
+    }
     struct ta__model *model = ta__load_acquire(&holder->attachment);
     if (model != NULL)
         return model;

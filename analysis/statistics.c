@@ -230,7 +230,8 @@ int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order)
         break;
     }
     if (compare == NULL)
-        return ta__fail("this order is for differences only");
+        return (unsigned)order <= TA_ORDER_RELEASED ? ta__fail("this order is for differences only")
+                                                    : ta__fail("unknown order: %d", (int)order);
     return ta__sort(statistics->rows, statistics->groups.count, sizeof *statistics->rows, compare);
 }
 

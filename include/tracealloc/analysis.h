@@ -4,7 +4,8 @@
  * Behaviour, orders and texts are those of Python's tracemalloc; docs/api-analysis.md lists what goes beyond.
  *
  * Failure is NULL or -1; ta_error_text says why. Results borrow from the snapshots they were made of: free a result
- * before its snapshot. Several threads may ask about one snapshot; a result belongs to one thread at a time.
+ * before its snapshot. A snapshot that is NULL, as after a failed load, is refused like any other bad argument. Several
+ * threads may ask about one snapshot; a result belongs to one thread at a time.
  * In a program that runs under tracealloc, what analysis itself allocates is in the domain TA_ANALYSIS_DOMAIN.
  * File names are bytes: usually UTF-8, always NUL-terminated, possibly with anything else in them. */
 #ifndef TRACEALLOC_ANALYSIS_H

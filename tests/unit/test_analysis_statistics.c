@@ -69,6 +69,59 @@ static void test_statistics_of_an_empty_snapshot_are_empty_and_still_check_the_k
     ta_snapshot_free(snapshot);
 }
 
+static void refused(int is_refused)
+{
+    TEST_ASSERT_TRUE(is_refused);
+    TEST_ASSERT_EQUAL_STRING("there is no snapshot: NULL", ta_error_text());
+    ta_snapshot_filter_expression(NULL, "(");
+    TEST_ASSERT_NOT_EQUAL(0, strcmp("there is no snapshot: NULL", ta_error_text()));
+}
+
+static void test_questions_about_no_snapshot_are_refused(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 10, 'frames': [['a', 1]]}");
+    struct ta_module_symbols module;
+    char text[10];
+
+    refused(ta_snapshot_statistics(NULL, "lineno", 0) == NULL);
+    refused(ta_snapshot_churn(NULL, "lineno", 0) == NULL);
+    refused(ta_snapshot_compare_to(snapshot, NULL, "lineno", 0) == NULL);
+    refused(ta_snapshot_compare_to(NULL, snapshot, "lineno", 0) == NULL);
+    refused(ta_snapshot_filter_traces(NULL, NULL, 0) == NULL);
+    refused(ta_snapshot_filter_expression(NULL, "file:a") == NULL);
+    refused(ta_snapshot_symbolize(NULL) == NULL);
+    refused(ta_snapshot_module_symbols(NULL, 0, &module) == -1);
+    refused(ta_snapshot_export_json(NULL, ta_write_to_descriptor, NULL) == -1);
+    refused(ta_snapshot_export_python(NULL, ta_write_to_descriptor, NULL) == -1);
+    refused(ta_traceback_length(ta_snapshot_trace_traceback(NULL, 0)) == 0);
+    refused(ta_snapshot_trace_equal(NULL, 0, snapshot, 0) == 0);
+    refused(ta_snapshot_trace_text(NULL, 0, text, sizeof text) == 0);
+    TEST_ASSERT_NULL(ta_snapshot_filter_traces(snapshot, NULL, 3));
+    TEST_ASSERT_EQUAL_STRING("there are no filters: NULL", ta_error_text());
+    TEST_ASSERT_NULL(ta_snapshot_filter_expression(snapshot, NULL));
+    ta_snapshot_free(snapshot);
+}
+
+static void test_orders_that_do_not_fit_are_refused(void)
+{
+    struct ta_snapshot *snapshot = snapshot_of("{'size': 10, 'frames': [['a', 1]]}");
+    struct ta_statistics *statistics = ta_snapshot_statistics(snapshot, "lineno", 0);
+    struct ta_differences *differences = ta_snapshot_compare_to(snapshot, snapshot, "lineno", 0);
+
+    TEST_ASSERT_EQUAL(-1, ta_statistics_sort(statistics, TA_ORDER_GROWTH));
+    TEST_ASSERT_EQUAL_STRING("this order is for differences only", ta_error_text());
+    TEST_ASSERT_EQUAL(-1, ta_differences_sort(differences, TA_ORDER_TEMPORARY));
+    TEST_ASSERT_EQUAL_STRING("this order is for statistics only", ta_error_text());
+    TEST_ASSERT_EQUAL(-1, ta_statistics_sort(statistics, (enum ta_order)99));
+    TEST_ASSERT_EQUAL_STRING("unknown order: 99", ta_error_text());
+    TEST_ASSERT_EQUAL(-1, ta_differences_sort(differences, (enum ta_order)99));
+    TEST_ASSERT_EQUAL_STRING("unknown order: 99", ta_error_text());
+
+    ta_differences_free(differences);
+    ta_statistics_free(statistics);
+    ta_snapshot_free(snapshot);
+}
+
 static void test_statistics_by_domain_name_the_domain(void)
 {
     struct ta_snapshot *snapshot = snapshot_of("{'size': 1, 'domain': 7, 'frames': [['a', 1]]},"
@@ -136,6 +189,8 @@ int main(void)
     RUN_TEST(test_statistics_of_equal_groups_list_the_greater_key_first);
     RUN_TEST(test_statistics_beyond_64_bits_are_exact_in_texts_and_saturate_in_numbers);
     RUN_TEST(test_statistics_of_an_empty_snapshot_are_empty_and_still_check_the_key);
+    RUN_TEST(test_questions_about_no_snapshot_are_refused);
+    RUN_TEST(test_orders_that_do_not_fit_are_refused);
     RUN_TEST(test_statistics_by_domain_name_the_domain);
     RUN_TEST(test_size_text_that_does_not_fit_is_cut_and_says_its_length);
     RUN_TEST(test_differences_order_by_absolute_change_and_keep_unchanged_groups);
