@@ -985,6 +985,15 @@ int ta__decoder_index(struct ta__decoder *decoder, const struct ta__chunk_header
 /* ---- the view ------------------------------------------------------------------------------------------------------
  */
 
+/* With a limit of one frame nobody walks the stack, and its depth is written as 0: not known. A stack of which no frame
+ * could be found counts as the one frame that stands for it. */
+static int32_t depth_of(const struct leaf *leaf)
+{
+    if (leaf->total_nframe != 0)
+        return leaf->total_nframe;
+    return leaf->context == 0 && (leaf->flags & TA__TRACE_OVERFLOW) == 0 ? 1 : -1;
+}
+
 /* What a leaf's counters say now. A snapshot reads them while they move: a free may have been seen before its malloc.
  */
 static int trace_of_leaf(const struct ta__decoder *decoder, uint32_t id, struct ta__view_trace *trace)
@@ -1001,7 +1010,7 @@ static int trace_of_leaf(const struct ta__decoder *decoder, uint32_t id, struct 
         .domain = TA__ROWS(const struct ta__view_domain, decoder->tables->domains)[leaf->domain].number,
         .thread = leaf->thread,
         .flags = leaf->flags & (TA__TRACE_CUT_SHORT | TA__TRACE_OVERFLOW),
-        .total_nframe = leaf->total_nframe,
+        .total_nframe = depth_of(leaf),
         .count = blocks > 0 ? (uint64_t)blocks : 0,
         .size = blocks > 0 && bytes > 0 ? (uint64_t)bytes : 0,
         .allocated_bytes = counts->allocated_bytes,

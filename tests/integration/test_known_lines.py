@@ -141,8 +141,8 @@ class KnownLines(unittest.TestCase):
         self.command(CC, *common, "program.c", "-o", "program", "-L.", "-llibrary", "-lpthread", "-Wl,-rpath,$ORIGIN")
         self.command(CXX, *common, "program.cpp", "-o", "program_cpp")
 
-    def trace(self, program, output):
-        self.command(f"./{program}", env={**os.environ, "LD_PRELOAD": RUNTIME, "TRACEALLOC": "200",
+    def trace(self, program, output, nframe=200):
+        self.command(f"./{program}", env={**os.environ, "LD_PRELOAD": RUNTIME, "TRACEALLOC": str(nframe),
                                           "TRACEALLOC_OPTIONS": f"output={output}"})
         self.assertTrue(os.path.exists(output))
 
@@ -185,6 +185,20 @@ class KnownLines(unittest.TestCase):
         functions = {row["frames"][0][0]: (row["count"], row["size"]) for row in rows}
         for name in ("deepest", "middle", "library_make"):
             self.assertEqual(functions.get(name), (7, 700), name)
+
+    def test_one_frame_gives_the_same_lines_and_no_depth(self):
+        self.build("-O2")
+        self.trace("program", "one.ta", nframe=1)
+        exact = self.lines("one.ta")
+        for place, (count, total, is_cumulative) in expectations(LIBRARY, "library.c").items():
+            if not is_cumulative:
+                self.assertEqual(exact.get(place), (count, total), place)
+        traces = json.loads(self.command(TRACEALLOC, "export", "one.ta", "--json"))["traces"]
+        self.assertTrue(traces)
+        self.assertEqual({trace["total_nframe"] for trace in traces}, {None})
+        self.trace("program", "whole.ta")
+        for trace in json.loads(self.command(TRACEALLOC, "export", "whole.ta", "--json"))["traces"]:
+            self.assertGreaterEqual(trace["total_nframe"], 1)
 
     def test_stripped_objects_find_their_separate_debug_files(self):
         self.build("-O2")
