@@ -103,13 +103,13 @@ struct ta_differences *ta_snapshot_compare_to(const struct ta_snapshot *snapshot
 
 size_t ta_differences_count(const struct ta_differences *differences)
 {
-    return differences->count;
+    return differences == NULL ? 0 : differences->count;
 }
 
 int ta_differences_get(const struct ta_differences *differences, size_t index, struct ta_statistic_diff *diff)
 {
-    if (index >= differences->count)
-        return ta__fail("no difference %zu: there are %zu", index, differences->count);
+    if (index >= ta_differences_count(differences))
+        return ta__fail("no difference %zu: there are %zu", index, ta_differences_count(differences));
     const struct ta__difference *row = &differences->rows[index];
     *diff = (struct ta_statistic_diff){
         .traceback = ta__difference_traceback(differences, row),

@@ -102,7 +102,7 @@ struct ta_statistics *ta_snapshot_churn(const struct ta_snapshot *snapshot, cons
 
 size_t ta_statistics_count(const struct ta_statistics *statistics)
 {
-    return statistics->groups.count;
+    return statistics == NULL ? 0 : statistics->groups.count;
 }
 
 static struct ta_statistic make_row(const ta__wide *sums, struct ta_traceback traceback)
@@ -121,8 +121,8 @@ static struct ta_statistic make_row(const ta__wide *sums, struct ta_traceback tr
 
 int ta_statistics_get(const struct ta_statistics *statistics, size_t index, struct ta_statistic *statistic)
 {
-    if (index >= statistics->groups.count)
-        return ta__fail("no statistic %zu: there are %zu", index, statistics->groups.count);
+    if (index >= ta_statistics_count(statistics))
+        return ta__fail("no statistic %zu: there are %zu", index, ta_statistics_count(statistics));
     const struct ta__group *group = statistics->rows[index];
     *statistic = make_row(group->sums, ta__group_traceback(&statistics->groups, group));
     return 0;

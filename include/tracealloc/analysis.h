@@ -113,6 +113,7 @@ TA_API struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *sn
  * calls, temporaries and peak. */
 TA_API struct ta_statistics *ta_snapshot_churn(const struct ta_snapshot *snapshot, const char *key_type,
                                                int cumulative);
+/* 0 for NULL, so that a loop over the rows of what was refused ends at once. */
 TA_API size_t ta_statistics_count(const struct ta_statistics *statistics);
 TA_API int ta_statistics_get(const struct ta_statistics *statistics, size_t index, struct ta_statistic *statistic);
 /* "FILE:LINE: size=SIZE, count=N, average=SIZE"; no average when the count is 0. */
@@ -151,6 +152,7 @@ struct ta_differences;
 TA_API struct ta_differences *ta_snapshot_compare_to(const struct ta_snapshot *snapshot,
                                                      const struct ta_snapshot *old_snapshot, const char *key_type,
                                                      int cumulative);
+/* 0 for NULL. */
 TA_API size_t ta_differences_count(const struct ta_differences *differences);
 TA_API int ta_differences_get(const struct ta_differences *differences, size_t index, struct ta_statistic_diff *diff);
 /* "FILE:LINE: size=SIZE (±SIZE), count=N (±N), average=SIZE" */

@@ -96,6 +96,12 @@ static void test_questions_about_no_snapshot_are_refused(void)
     refused(ta_traceback_length(ta_snapshot_trace_traceback(NULL, 0)) == 0);
     refused(ta_snapshot_trace_equal(NULL, 0, snapshot, 0) == 0);
     refused(ta_snapshot_trace_text(NULL, 0, text, sizeof text) == 0);
+    struct ta_statistic row;
+    struct ta_statistic_diff difference;
+    TEST_ASSERT_EQUAL(0, ta_statistics_count(NULL));
+    TEST_ASSERT_EQUAL(0, ta_differences_count(NULL));
+    TEST_ASSERT_EQUAL(-1, ta_statistics_get(NULL, 0, &row));
+    TEST_ASSERT_EQUAL(-1, ta_differences_get(NULL, 0, &difference));
     TEST_ASSERT_NULL(ta_snapshot_filter_traces(snapshot, NULL, 3));
     TEST_ASSERT_EQUAL_STRING("there are no filters: NULL", ta_error_text());
     TEST_ASSERT_NULL(ta_snapshot_filter_expression(snapshot, NULL));
