@@ -84,7 +84,10 @@ done
 
 if command -v llvm-addr2line >/dev/null; then
     # As the others write addresses.
-    llvm() { llvm-addr2line "$@" | awk '/^0x[0-9a-f]+$/ { printf "0x%16s\n", substr($0, 3); next } NF' | sed '/^0x  *[0-9a-f]*$/s/ /0/g'; }
+    llvm() {
+        llvm-addr2line "$@" | awk '/^0x[0-9a-f]+$/ { printf "0x%16s\n", substr($0, 3); next } NF' |
+            sed '/^0x  *[0-9a-f]*$/s/ /0/g'
+    }
     cd "$work" || exit 1
     for way in "$cxx -flto" "$cxx -gsplit-dwarf" "$cxx -gdwarf-4 -gz -fdebug-types-section" "clang++ -gdwarf-5"; do
         command -v "${way%% *}" >/dev/null || continue
