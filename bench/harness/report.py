@@ -47,8 +47,10 @@ def summarise(run):
     return cells
 
 
-def _sizes_of(run, configuration):
-    sizes = {row["size"] for row in run["rows"] if row["configuration"] == configuration}
+def _size_of(run, subject, configuration):
+    """The size that counts for this pair: the run's, where there is one."""
+    sizes = {row["size"] for row in run["rows"] + run["troubles"]
+             if (row["subject"], row["configuration"]) == (subject, configuration)}
     return run["size"] if run["size"] in sizes or not sizes else sizes.pop()
 
 
@@ -63,9 +65,9 @@ def means(run, cells):
     result = {}
     for configuration in run["configurations"]:
         name = configuration["name"]
-        size = _sizes_of(run, name)
         for group, subjects in _groups(run):
-            got = [(s, cells[s, name, size]) for s in subjects if (s, name, size) in cells and cells[s, name, size]["ratios"]]
+            keys = [(s, name, _size_of(run, s, name)) for s in subjects]
+            got = [(key[0], cells[key]) for key in keys if key in cells and cells[key]["ratios"]]
             if not got:
                 continue
             entry = {metric: geometric_mean([cell["ratios"].get(metric) for _, cell in got]) for metric, _ in METRICS}
@@ -100,18 +102,20 @@ def _ratio_table(run, cells, subjects, metric):
         unit = "" if base is None else f"{base[metric] / 1024:.0f} MiB" if metric == "rss_kib" else f"{base[metric]:.2f} s"
         row = [subject, unit]
         for configuration in shown:
-            key = (subject, configuration["name"], _sizes_of(run, configuration["name"]))
+            key = (subject, configuration["name"], _size_of(run, subject, configuration["name"]))
             if key in cells:
                 value = cells[key]["ratios"].get(metric)
                 mark = "" if cells[key]["same_output"] else " (output differs)"
                 row.append(_number(value) + mark)
             else:
-                row.append("crash" if "crashed" in troubles.get(key, "") else "failed" if key in troubles else "")
+                trouble = troubles.get(key, "")
+                row.append("crash" if "crashed" in trouble else "too long" if "longer than" in trouble
+                           else "failed" if trouble else "")
         rows.append(row)
     mean = ["**geometric mean**", ""]
     for configuration in shown:
-        size = _sizes_of(run, configuration["name"])
-        mean.append(f"**{_number(geometric_mean([cells[s, configuration['name'], size]['ratios'].get(metric) for s in subjects if (s, configuration['name'], size) in cells]))}**")
+        keys = [(s, configuration["name"], _size_of(run, s, configuration["name"])) for s in subjects]
+        mean.append(f"**{_number(geometric_mean([cells[key]['ratios'].get(metric) for key in keys if key in cells]))}**")
     return _table(["subject", "untraced"] + [c["name"] for c in shown], rows + [mean])
 
 
@@ -127,7 +131,8 @@ def markdown(run, cells):
         f"`{run['command']}`",
         f"- {m['processor']}, {m['processors']} processors, {m['memory_mib']} MiB, {m['system']}, Linux {m['kernel']}, {m['libc']}; "
         f"load average before {run['load_before'][0]:.1f}, after {run['load_after'][0]:.1f}",
-        f"- inputs of size \"{run['size']}\", {run['repeats']} interleaved repeats (rivals: a third of them), minima of CPU and wall "
+        f"- inputs of size \"{run['size']}\", {run['repeats']} interleaved repeats (rivals: a third of them, and on the small loads of ours "
+        "with the quick inputs), minima of CPU and wall "
         "time, medians of peak memory; CPU time is user + system of the program and of its helper processes",
         f"- noise: the median of the repeats lies {100 * max(noise, default=0):.0f} % above the minimum at worst, "
         f"{100 * (median(noise) if noise else 0):.0f} % typically; `untraced-again` is the untraced build measured a second time: "
@@ -194,8 +199,8 @@ def write(run, folder, docs_root):
     subjects = [s["name"] for s in run["subjects"]]
     pictures = {}
     for metric, file in (("cpu_total", "performance-cpu.svg"), ("rss_kib", "performance-memory.svg")):
-        values = {(s, c): cells[s, c, _sizes_of(run, c)]["ratios"].get(metric) for s in subjects for c in names
-                  if (s, c, _sizes_of(run, c)) in cells}
+        keys = [(s, c, _size_of(run, s, c)) for s in subjects for c in names]
+        values = {key[:2]: cells[key]["ratios"].get(metric) for key in keys if key in cells}
         title = ("CPU time" if metric == "cpu_total" else "Peak memory") + ", ratio to the untraced build (logarithmic)"
         pictures[file] = plots.dots(title, subjects, names, values)
         (folder / file).write_text(pictures[file])
