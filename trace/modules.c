@@ -8,6 +8,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -33,7 +34,7 @@ struct table {
     struct ta__module modules[CAPACITY];
     uint32_t by_start[BUCKETS]; /* open addressing; index + 1 of the latest module with this start */
     char paths[PATH_BYTES];
-    char program[PATH_MAX_BYTES]; /* the program's own path, as it is found out; stacks may be too small for it */
+    char found[PATH_MAX_BYTES]; /* a path that is being found out: stacks may be too small for it */
 };
 
 static struct {
@@ -172,16 +173,34 @@ static void describe(struct ta__module *module, const struct ta__object *object)
     read_identity(module, object, &segments);
 }
 
+/* What dlopen was given as a way from the working directory, made whole while that is most likely still the same. */
+static const char *whole_path(const char *name, char buffer[PATH_MAX_BYTES])
+{
+    size_t bytes = strlen(name) + 1;
+    long length = syscall(SYS_getcwd, buffer, PATH_MAX_BYTES); /* with its NUL */
+    if (length <= 0 || (size_t)length + bytes > PATH_MAX_BYTES)
+        return name;
+    buffer[length - 1] = '/';
+    memcpy(buffer + length, name, bytes);
+    return access(buffer, F_OK) == 0 ? buffer : name;
+}
+
 /* Whole path of the object; the buffer is used when the loader's name does not say it. */
 static const char *path_of(const struct ta__object *object, char buffer[PATH_MAX_BYTES])
 {
-    if (object->start == getauxval(AT_SYSINFO_EHDR))
-        return "[vdso]";
-    if (object->name[0] != '\0')
-        return object->name;
-    ssize_t length = readlink("/proc/self/exe", buffer, PATH_MAX_BYTES - 1);
-    buffer[length > 0 ? length : 0] = '\0';
-    return buffer;
+    int saved_errno = errno;
+    const char *path = object->name;
+    if (object->start == getauxval(AT_SYSINFO_EHDR)) {
+        path = "[vdso]";
+    } else if (path[0] == '\0') {
+        ssize_t length = readlink("/proc/self/exe", buffer, PATH_MAX_BYTES - 1);
+        buffer[length > 0 ? length : 0] = '\0';
+        path = buffer;
+    } else if (path[0] != '/' && strchr(path, '/') != NULL) {
+        path = whole_path(path, buffer);
+    }
+    errno = saved_errno;
+    return path;
 }
 
 /* ---- the table ---- */
@@ -295,7 +314,7 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     struct table *table = table_for_writing();
     if (table == NULL)
         return NULL;
-    const char *path = path_of(object, table->program);
+    const char *path = path_of(object, table->found);
     uint32_t *bucket = bucket_of(table, fresh->start);
     struct ta__module *latest = *bucket == 0 ? NULL : &table->modules[*bucket - 1];
     if (latest != NULL && is_loaded_as(latest, object) && is_same_file(latest, fresh, path)) {

@@ -196,6 +196,34 @@ static void test_modules_of_known_objects_have_their_paths(void)
         TEST_ASSERT_EQUAL_STRING("[vdso]", module_of(vdso)->path);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    TEST_ASSERT_TRUE(in != NULL && out != NULL);
+    size_t length = fread(bytes, 1, sizeof bytes, in);
+    TEST_ASSERT_TRUE(length > 0 && length < sizeof bytes && fwrite(bytes, 1, length, out) == length);
+    fclose(in);
+    TEST_ASSERT_EQUAL_INT(0, fclose(out));
+}
+
+static void test_modules_opened_by_a_way_from_here_have_whole_paths(void)
+{
+    char folder[] = "/tmp/ta-modules-XXXXXX", before[4096], path[4200];
+    TEST_ASSERT_NOT_NULL(mkdtemp(folder));
+    TEST_ASSERT_TRUE(getcwd(before, sizeof before) != NULL && chdir(folder) == 0);
+    copy_file(PLUGIN_SMALL, "plugin.so");
+
+    struct visit here = visit(&(struct plugin){"./plugin.so", plugins[0].offset});
+
+    TEST_ASSERT_TRUE(getcwd(path, sizeof path) != NULL);
+    strcat(path, "/./plugin.so");
+    TEST_ASSERT_EQUAL_STRING(path, ta__module_at(here.module)->path);
+    unlink("plugin.so");
+    TEST_ASSERT_EQUAL_INT(0, chdir(before));
+    rmdir(folder);
+}
+
 /* Reads the build id of a loaded object from its program headers, independently of modules.c. */
 static int compare_build_id(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -531,6 +559,7 @@ int main(void)
     ta__memory_inject_failure(1, 1);                                    /* the first test takes it back */
     RUN_TEST(test_modules_without_memory_rules_are_computed_each_time); /* first: the table is not mapped yet */
     RUN_TEST(test_modules_of_known_objects_have_their_paths);
+    RUN_TEST(test_modules_opened_by_a_way_from_here_have_whole_paths);
     RUN_TEST(test_modules_have_the_build_ids_of_their_notes);
     RUN_TEST(test_modules_know_the_loader);
     RUN_TEST(test_modules_keep_errno);
