@@ -91,6 +91,8 @@ void ta__misuse(const char *call, void *user)
         ta__message_number(&message, (uintptr_t)user - (uintptr_t)ta__header_user(around));
         ta__message_text(&message, " bytes inside one of ");
         ta__message_number(&message, ta__header_size(around));
+        if ((ta__gate_read() & TA__GATE_TRACING) == 0)
+            ta__message_text(&message, "; with TRACEALLOC=100 in the environment, it would say who allocated that");
     }
     ta__message_send(&message);
     if (around != NULL && (ta__header_kind(ta__header_user(around)) & TA__KIND_TRACED) != 0 &&
