@@ -55,7 +55,8 @@ TA_API const char *ta_error_text(void);
 
 /* The stack that allocated the block: `frames` receives at most `max` return addresses, most recent first.
  * Returns the number of frames stored in the trace (it may exceed max), 0 when the pointer is not a traced block.
- * *total, unless NULL, receives the depth of the whole stack. `block` is what malloc returned, not an inner address. */
+ * *total, unless NULL, receives the depth of the whole stack, 0 with a limit of one frame, where nobody walks it.
+ * `block` is what malloc returned, not an inner address. */
 TA_API size_t ta_get_object_traceback(const void *block, void **frames, size_t max, size_t *total);
 /* The same for any domain, also for what ta_track recorded there. */
 TA_API size_t ta_get_traceback(uint32_t domain, uintptr_t address, void **frames, size_t max, size_t *total);

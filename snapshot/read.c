@@ -167,6 +167,10 @@ struct ta_snapshot *ta_snapshot_load(const char *path)
 {
     char shorter[PATH_MAX];
     long entry = -1;
+    if (path == NULL) {
+        ta__error_set("there is no path: NULL", NULL);
+        return NULL;
+    }
     size_t length = access(path, F_OK) == 0 ? 0 : entry_suffix(path, &entry);
     const char *file = path;
     if (length != 0 && length < sizeof shorter) {
@@ -228,6 +232,10 @@ static struct ta__loaded *decode_image(struct ta_snapshot *snapshot)
 
 const struct ta__view *ta__snapshot_view(struct ta_snapshot *snapshot)
 {
+    if (snapshot == NULL) {
+        ta__error_set("there is no snapshot: NULL", NULL);
+        return NULL;
+    }
     struct ta__loaded *loaded = ta__load_acquire(&snapshot->loaded);
     if (loaded != NULL)
         return &loaded->view;

@@ -290,6 +290,14 @@ static void test_load_of_what_cannot_be_read_says_why(void)
     TEST_ASSERT_EQUAL_STRING("cannot read /dev/null: it is not a regular file", ta_error_text());
 }
 
+static void test_null_is_refused(void)
+{
+    TEST_ASSERT_NULL(ta_snapshot_load(NULL));
+    TEST_ASSERT_EQUAL_STRING("there is no path: NULL", ta_error_text());
+    TEST_ASSERT_EQUAL(-1, ta_snapshot_trace_count(NULL));
+    TEST_ASSERT_EQUAL_STRING("there is no snapshot: NULL", ta_error_text());
+}
+
 static void test_load_entry_suffix_counts_from_both_ends(void)
 {
     char name[96];
@@ -359,6 +367,7 @@ int main(void)
     RUN_TEST(test_dump_to_a_device_writes_into_it);
     RUN_TEST(test_dump_into_a_folder_that_is_not_there_says_so);
     RUN_TEST(test_load_of_what_cannot_be_read_says_why);
+    RUN_TEST(test_null_is_refused);
     RUN_TEST(test_load_entry_suffix_counts_from_both_ends);
     RUN_TEST(test_load_file_whose_name_ends_like_an_entry_is_that_file);
     RUN_TEST(test_load_limit_refuses_more_memory);
