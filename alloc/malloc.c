@@ -280,17 +280,39 @@ __attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, st
     return traced_in_domain(size, self, self->one_leaf, gate);
 }
 
+/* The rest of an allocation while nothing is traced: the page's list is empty, or the block is not small. NULL: there is
+ * more to do than that, or no memory. */
+__attribute__((noinline)) static void *untraced_rest(size_t size, struct ta__thread *self)
+{
+    enum { REQUEST_MAX = 1 << 20 };
+    if (TA_UNLIKELY(ta__gate_read() != 0 || size > REQUEST_MAX || self->theap == TA__THEAP_EMPTY))
+        return NULL;
+    void *block;
+    if (size > SMALL_REQUEST_MAX) {
+        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
+    } else {
+        block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
+        if (TA_UNLIKELY(block == NULL))
+            block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
+    }
+    if (TA_UNLIKELY(block == NULL))
+        return NULL;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
+}
+
+void *ta__malloc_any(size_t size, struct ta__thread *self)
+{
+    void *user = untraced_rest(size, self);
+    return TA_LIKELY(user != NULL) ? user : malloc_slow(size);
+}
+
 /* ---- which of them ----------------------------------------------------------------------------------------------- */
 
 void ta__malloc_init(void)
 {
     ta__gate_set_size(SMALL_REQUEST_MAX + 1);
-}
-
-void *ta__malloc_any(size_t size, struct ta__thread *self)
-{
-    (void)self;
-    return malloc_slow(size);
 }
 
 void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
@@ -309,22 +331,6 @@ void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
         self->allocate = in_scope ? malloc_stack_in_scope : malloc_stack;
 }
 
-/* The page's list is empty: mimalloc finds or makes another page. */
-TA_COLD static void *malloc_refill(size_t size, struct ta__thread *self)
-{
-    void *block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL)) {
-        if (TA_UNLIKELY(self->theap == TA__THEAP_EMPTY))
-            return malloc_slow(size);
-        block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
-        if (TA_UNLIKELY(block == NULL))
-            return malloc_slow(size);
-    }
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
-}
-
 /* Ends in a jump in whoever it is part of: the caller's frame stays what is captured. */
 TA_INLINE void *malloc_here(size_t size)
 {
@@ -333,7 +339,7 @@ TA_INLINE void *malloc_here(size_t size)
     TA__GO_IF_GATED_OR_LARGE(size, other);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_refill(size, self);
+        return ta__malloc_any(size, self);
     void *user = ta__header_write_plain(block, size);
     leave(self);
     return user;
@@ -382,6 +388,8 @@ __attribute__((noinline)) static void *calloc_gated(size_t size, struct ta__thre
 {
     struct ta__caller caller = TA__CALLER();
     void *user = gated_block(size, self, caller);
+    if (user == NULL && size <= SMALL_REQUEST_MAX)
+        user = untraced_rest(size, self);
     if (TA_LIKELY(user != NULL))
         return memset(user, 0, size);
     return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
@@ -411,6 +419,8 @@ __attribute__((noinline)) static void *new_gated(size_t size, struct ta__thread 
 {
     struct ta__caller caller = TA__CALLER();
     void *user = gated_block(size, self, caller);
+    if (user == NULL)
+        user = untraced_rest(size, self);
     return TA_LIKELY(user != NULL) ? user : ta__new_slow(size, caller);
 }
 

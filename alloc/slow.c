@@ -59,6 +59,7 @@ struct ta__thread *ta__begin(uint32_t *gate)
                 *gate = 0; /* no memory for this mode: the operation goes untraced, the next one tries again */
         } else {
             ta__capture_forget(self);
+            ta__malloc_choose(self, 0);
         }
     }
     ta__store_relaxed(&self->world.view, 0u);
