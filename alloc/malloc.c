@@ -509,7 +509,14 @@ TA_COLD static void free_emptied(mi_page_t *page, struct ta__thread *self)
     leave(self);
 }
 
-/* Same, in a traced operation; or the page is not the thread's own. */
+/* The page is another thread's, or has flags. */
+TA_COLD static void free_elsewhere(mi_page_t *page, void *block, struct ta__thread *self)
+{
+    ta__heap_free_slow(page, block);
+    leave(self);
+}
+
+/* Either, in a traced operation. */
 TA_COLD static void free_traced_rest(mi_page_t *page, void *block, struct ta__thread *self, uint32_t gate)
 {
     if (block != NULL)
@@ -630,8 +637,10 @@ TA_ENTRY void ta_free(void *user)
     enter(self);
     TA__GO_IF_GATED(gated);
     mi_page_t *page = ta__heap_page_of(user);
-    if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user) || !ta__heap_is_local(page)))
+    if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user)))
         return free_slow(user);
+    if (TA_UNLIKELY(!ta__heap_is_local(page)))
+        return self->theap != TA__THEAP_EMPTY ? free_elsewhere(page, ta__header_of(user), self) : free_slow(user);
     if (TA_UNLIKELY(ta__heap_push(page, ta__header_of(user))))
         return free_emptied(page, self);
     leave(self);
