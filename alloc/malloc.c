@@ -126,16 +126,49 @@ __attribute__((noinline)) static void *malloc_one_frame(size_t size, struct ta__
     return traced_block(self, block, size, leaf, gate);
 }
 
+/* The rest of an allocation that is not traced: the page's list is empty, or the block is not small. NULL, and nothing
+ * done, for very large ones and for threads that have no heap yet; or there is no memory. */
+TA_INLINE void *plain_rest(size_t size, struct ta__thread *self)
+{
+    enum { REQUEST_MAX = 1 << 20 };
+    if (TA_UNLIKELY(size > REQUEST_MAX || self->theap == TA__THEAP_EMPTY))
+        return NULL;
+    void *block;
+    if (size > SMALL_REQUEST_MAX) {
+        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
+    } else {
+        block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
+        if (TA_UNLIKELY(block == NULL))
+            block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
+    }
+    if (TA_UNLIKELY(block == NULL))
+        return NULL;
+    void *user = ta__header_write_plain(block, size);
+    leave(self);
+    return user;
+}
+
+/* A request that is no sample, as malloc_sampled found. */
+__attribute__((noinline)) static void *malloc_sampled_rest(size_t size, struct ta__thread *self)
+{
+    void *user = plain_rest(size, self);
+    if (TA_UNLIKELY(user == NULL))
+        return malloc_slow(size);
+    self->sample_left -= (int64_t)size;
+    return user;
+}
+
 /* Sampled: nearly every block is plain. */
 __attribute__((noinline)) static void *malloc_sampled(size_t size, struct ta__thread *self)
 {
     uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 ||
-                    self->sample_left < (int64_t)size))
+    if (TA_UNLIKELY(gate != self->world.view || size == 0 || size > INT64_MAX || self->sample_left < (int64_t)size))
         return malloc_slow(size);
+    if (TA_UNLIKELY(size > SMALL_REQUEST_MAX))
+        return malloc_sampled_rest(size, self);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_slow(size);
+        return malloc_sampled_rest(size, self);
     self->sample_left -= (int64_t)size;
     void *user = ta__header_write_plain(block, size);
     leave(self);
@@ -280,26 +313,10 @@ __attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, st
     return traced_in_domain(size, self, self->one_leaf, gate);
 }
 
-/* The rest of an allocation while nothing is traced: the page's list is empty, or the block is not small. NULL: there is
- * more to do than that, or no memory. */
+/* The rest of an untraced allocation while nothing is traced. NULL: there is more to do than that, or no memory. */
 __attribute__((noinline)) static void *untraced_rest(size_t size, struct ta__thread *self)
 {
-    enum { REQUEST_MAX = 1 << 20 };
-    if (TA_UNLIKELY(ta__gate_read() != 0 || size > REQUEST_MAX || self->theap == TA__THEAP_EMPTY))
-        return NULL;
-    void *block;
-    if (size > SMALL_REQUEST_MAX) {
-        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
-    } else {
-        block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
-        if (TA_UNLIKELY(block == NULL))
-            block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
-    }
-    if (TA_UNLIKELY(block == NULL))
-        return NULL;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
+    return TA_LIKELY(ta__gate_read() == 0) ? plain_rest(size, self) : NULL;
 }
 
 void *ta__malloc_any(size_t size, struct ta__thread *self)
