@@ -15,8 +15,7 @@ TA_COLD void *ta__invalid_alignment(void);
 /* The mark of base/world.h for entry points without a fast path; slow.c expects it. */
 TA_INLINE void ta__mark_entered(void)
 {
-    ta__store_relaxed(&ta__self->world.in_op, 1u);
-    ta__compiler_fence();
+    ta__world_mark(&ta__self->world);
 }
 
 /* operator new, and what it does when there is no memory: override_new.c. */

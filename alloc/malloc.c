@@ -22,12 +22,6 @@
 
 enum { SMALL_REQUEST_MAX = TA__SMALL_MAX - TA__HEADER_SIZE };
 
-TA_INLINE void enter(struct ta__thread *self)
-{
-    ta__store_relaxed(&self->world.in_op, 1u);
-    ta__compiler_fence(); /* pairs with the membarrier of ta__world_stop */
-}
-
 TA_INLINE void leave(struct ta__thread *self)
 {
     ta__store_release(&self->world.in_op, 0u);
@@ -55,8 +49,7 @@ TA_COLD static void *malloc_traced_rest(size_t size, struct ta__thread *self, ui
 /* Every allocation of a program that only grows. */
 __attribute__((noinline)) static void *malloc_new_high(void *user, struct ta__thread *self, uint32_t gate)
 {
-    if (TA_UNLIKELY(!ta__count_new_high(self)))
-        ta__counters_new_high(self);
+    ta__counters_new_high(self);
     ta__compiler_fence();
     ta__store_relaxed(&self->world.view, gate);
     leave(self);
@@ -352,7 +345,7 @@ void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
 TA_INLINE void *malloc_here(size_t size)
 {
     struct ta__thread *self = ta__self;
-    enter(self);
+    ta__world_mark(&self->world);
     TA__GO_IF_GATED_OR_LARGE(size, other);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
@@ -418,7 +411,7 @@ TA_ENTRY void *ta_calloc(size_t count, size_t each)
     if (TA_UNLIKELY(__builtin_mul_overflow(count, each, &size)))
         return ta__out_of_memory();
     struct ta__thread *self = ta__self;
-    enter(self);
+    ta__world_mark(&self->world);
     TA__GO_IF_GATED_OR_LARGE(size, other);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
@@ -444,7 +437,7 @@ __attribute__((noinline)) static void *new_gated(size_t size, struct ta__thread 
 __attribute__((noinline, no_stack_protector)) void *ta__new(size_t size)
 {
     struct ta__thread *self = ta__self;
-    enter(self);
+    ta__world_mark(&self->world);
     TA__GO_IF_GATED_OR_LARGE(size, other);
     void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
     if (TA_UNLIKELY(block == NULL))
@@ -490,7 +483,7 @@ __attribute__((noinline)) static void *domain_malloc_traced(uint32_t domain, siz
 TA_ENTRY void *ta_domain_malloc(uint32_t domain, size_t size)
 {
     struct ta__thread *self = ta__self;
-    enter(self);
+    ta__world_mark(&self->world);
     uint32_t gate = ta__gate_read();
     if (TA_UNLIKELY(gate != self->world.view || self->domains == NULL))
         return domain_malloc_slow(domain, size);
@@ -651,7 +644,7 @@ __attribute__((noinline)) static void free_gated(void *user, struct ta__thread *
 TA_ENTRY void ta_free(void *user)
 {
     struct ta__thread *self = ta__self;
-    enter(self);
+    ta__world_mark(&self->world);
     TA__GO_IF_GATED(gated);
     mi_page_t *page = ta__heap_page_of(user);
     if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user)))

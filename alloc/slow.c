@@ -59,7 +59,8 @@ struct ta__thread *ta__begin(uint32_t *gate)
                 *gate = 0; /* no memory for this mode: the operation goes untraced, the next one tries again */
         } else {
             ta__capture_forget(self);
-            ta__malloc_choose(self, 0);
+            if (TA_UNLIKELY(self->allocate != ta__malloc_any))
+                ta__malloc_choose(self, 0);
         }
     }
     ta__store_relaxed(&self->world.view, 0u);

@@ -159,20 +159,14 @@ void ta__world_wait(void)
     }
 }
 
-static void mark(struct ta__world_member *self)
-{
-    ta__store_relaxed(&self->in_op, 1u);
-    ta__compiler_fence(); /* pairs with the membarrier of ta__world_stop */
-}
-
 uint32_t ta__world_enter(struct ta__world_member *self)
 {
     uint32_t gate;
-    mark(self);
+    ta__world_mark(self);
     while (((gate = ta__gate_read()) & TA__GATE_PENDING) != 0) {
         ta__store_release(&self->in_op, 0u);
         ta__world_wait();
-        mark(self);
+        ta__world_mark(self);
     }
     return gate;
 }

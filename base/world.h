@@ -69,6 +69,13 @@ void ta__world_resume(void);
 /* A thread that found PENDING waits here, outside. */
 void ta__world_wait(void);
 
+/* Inside an operation from here on, if the gate that is read next says so. */
+TA_INLINE void ta__world_mark(struct ta__world_member *self)
+{
+    ta__store_relaxed(&self->in_op, 1u);
+    ta__compiler_fence(); /* pairs with the membarrier of ta__world_stop */
+}
+
 /* Inside an operation from here on, which must not be one already; waits outside for who holds the others. Answers the
  * gate. */
 uint32_t ta__world_enter(struct ta__world_member *self);

@@ -57,16 +57,15 @@ void ta__counters_flush(struct ta__thread *self)
     flush(self, &ta__peak_due.falling);
 }
 
-void ta__counters_new_high(struct ta__thread *self)
+void ta__counters_due(struct ta__thread *self, int64_t high)
 {
-    int64_t jump = -ta__load_relaxed(&self->headroom);
-    int64_t high = ta__load_relaxed(&self->high) + jump;
+    int64_t jump = high - ta__load_relaxed(&self->high);
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
     /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
     if (high > TA__FLUSH_BYTES)
         flush(self, jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
-    else if (TA_UNLIKELY(ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown)))
+    else
         ta__peak_record(ta__load_relaxed(&ta__counters_flushed) + high);
 }
 

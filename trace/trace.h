@@ -63,8 +63,8 @@ enum { TA__FLUSH_BYTES = 64 * 1024 };
 /* What threads have flushed, live bytes: any thread, atomic. */
 extern int64_t ta__counters_flushed;
 
-/* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
-TA_COLD void ta__counters_new_high(struct ta__thread *self);
+/* A new high that is worth more than being remembered: see ta__counters_new_high. */
+TA_COLD void ta__counters_due(struct ta__thread *self, int64_t high);
 TA_COLD void ta__counters_flush(struct ta__thread *self);
 /* A free by a thread without counters of its own: atomic. */
 void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes);
@@ -85,16 +85,17 @@ TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, 
     return self->headroom < 0;
 }
 
-/* A new high like most of them; 0: it is high enough for ta__counters_new_high. */
-TA_NODISCARD TA_INLINE int ta__count_new_high(struct ta__thread *self)
+/* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
+TA_INLINE void ta__counters_new_high(struct ta__thread *self)
 {
     int64_t high = self->high - self->headroom;
-    if (high > TA__FLUSH_BYTES ||
-        ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown))
-        return 0;
+    if (TA_UNLIKELY(high > TA__FLUSH_BYTES ||
+                    ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown))) {
+        ta__counters_due(self, high);
+        return;
+    }
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
-    return 1;
 }
 
 /* An allocation that came to nothing. */
