@@ -274,6 +274,23 @@ static int get_strings(struct ta__decoder *decoder, struct chunk *chunk)
     return end_columns(decoder, chunk, &lengths, 1);
 }
 
+/* Rows by index, new or changed, ascending: the one of this index, which may be the next new one, or NULL. */
+static void *row_of_index(struct ta__decoder *decoder, const struct chunk *chunk, struct ta__buffer *table,
+                          size_t row_bytes, const char *what, uint64_t index, uint64_t *next)
+{
+    size_t count = table->length / row_bytes;
+    if (index < *next || index > count) {
+        bad_row(decoder, chunk, what, index, "is out of order");
+        return NULL;
+    }
+    if (index == count && ta__buffer_add(table, row_bytes) == NULL) {
+        no_memory(decoder, chunk);
+        return NULL;
+    }
+    *next = index + 1;
+    return table->bytes + index * row_bytes;
+}
+
 static int get_modules(struct ta__decoder *decoder, struct chunk *chunk)
 {
     struct ta__loaded *tables = decoder->tables;
@@ -283,7 +300,6 @@ static int get_modules(struct ta__decoder *decoder, struct chunk *chunk)
         return -1;
     uint64_t next = 0;
     for (uint32_t i = 0; i < rows; i++) {
-        uint32_t count = TA__ROW_COUNT(struct ta__view_module, tables->modules);
         uint64_t index = varint(chunk);
         uint64_t path = varint(chunk);
         uint64_t flags = varint(chunk);
@@ -292,8 +308,10 @@ static int get_modules(struct ta__decoder *decoder, struct chunk *chunk)
         const uint8_t *id = ta__get_bytes(&chunk->at, id_length);
         if (chunk->at.failed)
             return truncated(decoder, chunk);
-        if (index < next || index > count)
-            return bad_row(decoder, chunk, "module", index, "is out of order");
+        struct ta__view_module *kept =
+            row_of_index(decoder, chunk, &tables->modules, sizeof *kept, "module", index, &next);
+        if (kept == NULL)
+            return -1;
         CHECK_BELOW(path, string_count(decoder), "module", index, "string");
         if (id_length > 64)
             return bad_row(decoder, chunk, "module", index, "has a build id of more than 64 bytes");
@@ -301,11 +319,9 @@ static int get_modules(struct ta__decoder *decoder, struct chunk *chunk)
         row.flags = (uint32_t)flags;
         row.build_id_length = (uint32_t)id_length;
         row.build_id = (const uint8_t *)tables->build_ids.length;
-        if (ta__buffer_put(&tables->build_ids, id, (size_t)id_length) != 0 ||
-            (index == count && ta__buffer_add(&tables->modules, sizeof row) == NULL))
+        if (ta__buffer_put(&tables->build_ids, id, (size_t)id_length) != 0)
             return no_memory(decoder, chunk);
-        TA__ROWS(struct ta__view_module, tables->modules)[index] = row;
-        next = index + 1;
+        *kept = row;
     }
     return at_end(decoder, chunk);
 }
@@ -407,23 +423,6 @@ static int get_contexts(struct ta__decoder *decoder, struct chunk *chunk)
     tables->contexts.length += rows * sizeof(struct ta__view_context);
     decoder->depths.length += rows * sizeof(uint32_t);
     return end_columns(decoder, chunk, columns, 3);
-}
-
-/* Rows by index, new or changed, ascending: the one of this index, which may be the next new one, or NULL. */
-static void *row_of_index(struct ta__decoder *decoder, const struct chunk *chunk, struct ta__buffer *table,
-                          size_t row_bytes, const char *what, uint64_t index, uint64_t *next)
-{
-    size_t count = table->length / row_bytes;
-    if (index < *next || index > count) {
-        bad_row(decoder, chunk, what, index, "is out of order");
-        return NULL;
-    }
-    if (index == count && ta__buffer_add(table, row_bytes) == NULL) {
-        no_memory(decoder, chunk);
-        return NULL;
-    }
-    *next = index + 1;
-    return table->bytes + index * row_bytes;
 }
 
 static int get_domains(struct ta__decoder *decoder, struct chunk *chunk)
