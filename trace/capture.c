@@ -1,7 +1,8 @@
 /* capture.c: the whole stack of every allocation, without walking it every time.
  *
  * Called for each traced request whose stack is not one of those that are kept (paths.h), in the requesting thread,
- * inside an operation (so: never nested, never while a stopper acts). Takes no lock, makes no call into libc on its warm path, reads only memory inside the stack.
+ * inside an operation (so: never nested, never while a stopper acts). Takes no lock, makes no call into libc on its
+ * warm path, reads only memory inside the stack.
  *
  * A walk goes from state to state: (ip, sp, fp) and the rule of ip give the caller's state. Each thread remembers the
  * states of its last walk and every word they were read from (slots). A new walk stops as soon as its state equals a

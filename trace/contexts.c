@@ -6,12 +6,13 @@
  *
  * A warm allocation makes one probe into the leaf index (contexts.h) and touches nothing else here. Only a stack that
  * was never seen, or was seen once, comes into this file: what is new of its path (the walk remembers the contexts of
- * the rest) is inserted frame by frame, parents before children, so that ids only grow from parent to child. Tables are append-only, in reserved address space, and entries
- * below the published counts are complete: readers need no lock.
+ * the rest) is inserted frame by frame, parents before children, so that ids only grow from parent to child. Tables are
+ * append-only, in reserved address space, and entries below the published counts are complete: readers need no lock.
  *
  * Hash equality is not believed at once: the second walk that meets an entry finds out its context, which is unique to
- * the path, and compares; when it agrees the entry becomes trusted. When it does not (two stacks with one 64-bit hash), the newcomer gets an entry of its own
- * behind the first, and neither is ever trusted: such stacks are compared each time. */
+ * the path, and compares; when it agrees the entry becomes trusted. When it does not (two stacks with one 64-bit hash),
+ * the newcomer gets an entry of its own behind the first, and neither is ever trusted: such stacks are compared each
+ * time. */
 #include "trace/contexts.h"
 
 #include <string.h>
