@@ -1,23 +1,133 @@
-/* aligned.c: requests with an alignment. Up to 16 they are malloc's own; above, the block is made larger and the header
- * placed so that the user pointer is aligned (header.h draws it). */
-#include "alloc/alloc.h"
-#include "alloc/entry.h"
-#include "alloc/names.h"
+/* aligned.c: requests with an alignment. Up to 16 they are malloc's own; above, a plain block is one that stands at such an
+ * address by itself, and one with a header is made larger and the header placed so that the user pointer is aligned
+ * (header.h draws it).
+ *
+ * Small ones from pages of the thread's own are served here, the others by slow.c. */
+#include "alloc/fast_path.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <unistd.h>
+
+#include "alloc/entry.h"
+#include "alloc/public_names.h"
+#include "trace/capture.h"
 
 TA_INLINE int is_power_of_two(size_t number)
 {
     return number != 0 && (number & (number - 1)) == 0;
 }
 
-TA_INLINE void *allocate_aligned(size_t alignment, size_t size, struct ta__caller caller)
+/* A plain block of a page whose blocks are all aligned like that; NULL: there is none at hand. */
+TA_INLINE void *plain_block(size_t alignment, size_t size, struct ta__thread *self)
 {
-    ta__mark_entered();
+    size_t natural = ta__heap_natural_size(size, alignment);
+    return natural - 1 < TA__SMALL_REQUEST_MAX ? ta__heap_pop(self->theap, natural) : NULL;
+}
+
+TA_INLINE void *sampled_block(size_t alignment, size_t size, struct ta__thread *self)
+{
+    int64_t left = self->sample_left - (int64_t)size;
+    if (TA_UNLIKELY(left < 0 || ta__owner_read(&self->allocate) == ta__malloc_any))
+        return NULL;
+    void *block = plain_block(alignment, size, self);
+    if (TA_LIKELY(block != NULL))
+        self->sample_left = left;
+    return block;
+}
+
+/* Bytes that a block with a header needs for it. */
+TA_INLINE size_t with_alignment(size_t alignment, size_t size)
+{
+    return alignment > 16 ? size + alignment : size;
+}
+
+/* A block of a page with headers becomes one whose user's bytes are aligned. Ends the operation. */
+TA_INLINE void *aligned_within(void *block, size_t alignment, size_t size, struct ta__thread *self, uint32_t leaf,
+                               uint32_t gate)
+{
+    char *usual = (char *)block + TA__MARK_SIZE;
+    char *user = (char *)(((uintptr_t)usual + alignment - 1) & ~(alignment - 1));
+    uint32_t check = self->traced_check;
+    if (user != usual) {
+        ta__forward_write(usual, (size_t)(user - usual));
+        check ^= TA__KIND_ALIGNED;
+    }
+    user = ta__header_write_short(user - TA__MARK_SIZE, check, leaf, size);
+    if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
+        return ta__malloc_new_high(user, self, gate);
+    ta__leave_sealed(self, gate);
+    return user;
+}
+
+/* Small requests in the modes that are made for speed, from anywhere; NULL, and nothing done: the slow path must be taken. */
+TA_INLINE void *small_block(size_t alignment, size_t size, const struct ta__caller *caller)
+{
+    struct ta__thread *self = ta__self;
+    uint32_t gate;
+    if (TA_UNLIKELY(size - 1 >= TA__SMALL_REQUEST_MAX || alignment > TA__SMALL_REQUEST_MAX))
+        return NULL;
+    if (self->way < TA__WAY_ONE_FRAME)
+        return self->way == TA__WAY_SAMPLED              ? sampled_block(alignment, size, self)
+               : ta__owner_read(&self->plain_limit) != 0 ? plain_block(alignment, size, self)
+                                                         : NULL;
+    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, with_alignment(alignment, size))))
+        return NULL;
+    uint32_t leaf = self->way == TA__WAY_STACK ? ta__capture(self, caller->ip, caller->sp, caller->fp, 0)
+                                               : ta__capture_site(self, caller->ip);
+    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, with_alignment(alignment, size)) : NULL;
+    if (TA_LIKELY(block != NULL))
+        return aligned_within(block, alignment, size, self, leaf, gate);
+    ta__leave_sealed(self, gate);
+    return NULL;
+}
+
+void *ta__allocate_aligned(size_t alignment, size_t size, struct ta__caller caller)
+{
+    void *user = small_block(alignment, size, &caller);
+    if (TA_LIKELY(user != NULL))
+        return user;
     return ta__allocate(&(struct ta__request){.size = size, .alignment = alignment, .domain = TA__DOMAIN_AMBIENT},
                         caller);
+}
+
+/* Entered by a jump. */
+__attribute__((noinline)) static void *aligned_by_caller(size_t alignment, size_t size)
+{
+    return ta__allocate_aligned(alignment, size, TA__CALLER());
+}
+
+/* The same for one frame, of the site that asked last: it needs no frame of its own. */
+__attribute__((noinline)) static void *aligned_one_frame(size_t alignment, size_t size, struct ta__thread *self)
+{
+    uint32_t gate;
+    size_t whole = with_alignment(alignment, size);
+    uint32_t leaf = self->one_leaf;
+    if (TA_UNLIKELY(size > TA__SMALL_REQUEST_MAX || alignment > TA__SMALL_REQUEST_MAX ||
+                    self->one_ip != (uintptr_t)__builtin_return_address(0) || !ta__begin_sealed(self, &gate, whole)))
+        return aligned_by_caller(alignment, size);
+    void *block = ta__heap_pop(self->headed, whole);
+    if (TA_LIKELY(block != NULL))
+        return aligned_within(block, alignment, size, self, leaf, gate);
+    ta__leave_sealed(self, gate);
+    return aligned_by_caller(alignment, size);
+}
+
+__attribute__((noinline)) static void *aligned_sampled(size_t alignment, size_t size, struct ta__thread *self)
+{
+    void *block = TA_LIKELY(size - 1 < TA__SMALL_REQUEST_MAX) ? sampled_block(alignment, size, self) : NULL;
+    return TA_LIKELY(block != NULL) ? block : aligned_by_caller(alignment, size);
+}
+
+TA_INLINE void *allocate_aligned(size_t alignment, size_t size)
+{
+    struct ta__thread *self = ta__self;
+    void *block = TA_LIKELY(size - 1 < ta__owner_read(&self->plain_limit)) ? plain_block(alignment, size, self) : NULL;
+    if (TA_LIKELY(block != NULL))
+        return block;
+    if (self->way == TA__WAY_ONE_FRAME)
+        return aligned_one_frame(alignment, size, self);
+    return self->way == TA__WAY_SAMPLED ? aligned_sampled(alignment, size, self) : aligned_by_caller(alignment, size);
 }
 
 /* glibc's aligned_alloc and memalign take any alignment; one that is no power of two is rounded up to the next. */
@@ -29,24 +139,24 @@ static size_t rounded_alignment(size_t alignment)
     return rounded;
 }
 
-TA_ENTRY void *ta_memalign(size_t alignment, size_t size)
+TA_INLINE void *any_alignment(size_t alignment, size_t size)
 {
     if (TA_UNLIKELY(!is_power_of_two(alignment))) {
         if (alignment > SIZE_MAX / 2 + 1)
             return ta__invalid_alignment();
         alignment = rounded_alignment(alignment);
     }
-    return allocate_aligned(alignment, size, TA__CALLER());
+    return allocate_aligned(alignment, size);
+}
+
+TA_ENTRY void *ta_memalign(size_t alignment, size_t size)
+{
+    return any_alignment(alignment, size);
 }
 
 TA_ENTRY void *ta_aligned_alloc(size_t alignment, size_t size)
 {
-    if (TA_UNLIKELY(!is_power_of_two(alignment))) {
-        if (alignment > SIZE_MAX / 2 + 1)
-            return ta__invalid_alignment();
-        alignment = rounded_alignment(alignment);
-    }
-    return allocate_aligned(alignment, size, TA__CALLER());
+    return any_alignment(alignment, size);
 }
 
 TA_ENTRY int ta_posix_memalign(void **block, size_t alignment, size_t size)
@@ -54,7 +164,7 @@ TA_ENTRY int ta_posix_memalign(void **block, size_t alignment, size_t size)
     if (TA_UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
     int saved_errno = errno;
-    void *user = allocate_aligned(alignment, size, TA__CALLER());
+    void *user = ta__allocate_aligned(alignment, size, TA__CALLER());
     errno = saved_errno;
     if (TA_UNLIKELY(user == NULL))
         return ENOMEM;
@@ -64,7 +174,7 @@ TA_ENTRY int ta_posix_memalign(void **block, size_t alignment, size_t size)
 
 TA_ENTRY void *ta_valloc(size_t size)
 {
-    return allocate_aligned((size_t)sysconf(_SC_PAGESIZE), size, TA__CALLER());
+    return allocate_aligned((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
 TA_ENTRY void *ta_pvalloc(size_t size)
@@ -72,7 +182,7 @@ TA_ENTRY void *ta_pvalloc(size_t size)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (TA_UNLIKELY(size > SIZE_MAX - page))
         return ta__out_of_memory();
-    return allocate_aligned(page, (size + page - 1) & ~(page - 1), TA__CALLER());
+    return allocate_aligned(page, (size + page - 1) & ~(page - 1));
 }
 
 TA_ENTRY size_t ta_usable_size(void *block)

@@ -12,18 +12,12 @@
 TA_COLD void *ta__out_of_memory(void);
 TA_COLD void *ta__invalid_alignment(void);
 
-/* The mark of base/world.h for entry points without a fast path; slow.c expects it. */
-TA_INLINE void ta__mark_entered(void)
-{
-    ta__world_mark(&ta__self->world);
-}
-
 /* operator new, and what it does when there is no memory: override_new.c. */
 __attribute__((visibility("hidden"))) void *ta__new(size_t size);
 void *ta__new_slow(size_t size, struct ta__caller caller);
 
-/* Header and counters of a new block (NULL: ENOMEM) under a leaf (0: untraced, counted as lost). Traced mode, inside.
- */
-void *ta__finish_allocation(struct ta__thread *self, void *block, size_t size, uint32_t leaf);
+/* Header and counters of a new block with room for a header, given as what its user gets (NULL: ENOMEM), under a leaf
+ * (0: untraced, counted as lost). Traced mode, inside. */
+void *ta__finish_allocation(struct ta__thread *self, void *user, size_t size, uint32_t leaf);
 
 #endif

@@ -1,200 +1,184 @@
-/* header.h: the 16 bytes in front of every user pointer. This comment is their specification.
+/* header.h: what stands in front of the user's bytes. This comment is its specification.
  *
- *      block                                 user pointer (16-byte aligned)
- *      |                                     |
- *      v 0          4          8       14    v 16
- *      +-----------+----------+--------+-----+------------------ - -
- *      | leaf      | check    | size   |epoch| the user's bytes
- *      | 32 bits   | 32 bits  | 48 bits| 16  | exactly `size`, then rounding
- *      +-----------+----------+--------+-----+------------------ - -
+ * Blocks of plain pages have nothing in front: what is not traced and belongs to domain 0 (alloc/heap.h says which page
+ * is which). A block of a page with headers begins with one:
  *
- *      leaf   who asked, and for which domain: a number of trace/contexts.c; not written in plain blocks
- *      check  low half of the user pointer ^ the process's random key ^ bytes 12-15 ^ kind; says "this is a live header,
- *             for exactly this address, and the bytes next to the user's were not overrun"
- *      size   bytes asked for, never rounded
- *      epoch  which start/clear the trace belongs to; traces of an earlier epoch are gone
+ *      small blocks                              blocks of more than TA__LONG_BLOCK bytes
  *
- * kind is in the low bits, which pointer and key leave 0:
- *      0 plain      no trace, domain 0
- *      1 leaf       the leaf tells domain and stack; whether the trace still counts, the epoch tells (0: there is none)
- *      2 aligned    the block begins `shift` bytes before the header, where a forwarding header stands (below)
- *      3 aligned, with a leaf
- *      5, 7         the same as 1 and 3 in another domain than 0: free has more to count
+ *      block        user pointer                 block                    user pointer
+ *      v            v                            v            v           v
+ *      +------------+---------- - -              +------------+-----------+---------- - -
+ *      | mark       | user's bytes               | size       | mark      | user's bytes
+ *      +------------+---------- - -              +------------+-----------+---------- - -
  *
- * An aligned block:
- *      block                              header           user pointer (aligned as asked)
- *      v                                  v                v
- *      +----------------+-----  - - -----+----------------+---------- - -
- *      | forward        | unused         | leaf check …   | user's bytes
- *      +----------------+-----  - - -----+----------------+---------- - -
- *        leaf  = shift / 16                                shift = header - block
- *        check = low half of (block + 16) ^ key ^ TA__FORWARD: a walk over blocks finds the header from here
- *        size  = the same shift, for the way back: the 8 bytes in front of the header hold it too
+ * User pointers are multiples of 16; pages begin their small blocks 8 bytes later for that. The mark:
  *
- * The allocator links free blocks through their first 8 bytes, so that leaf and check do not survive a free: a stale
- * or doubly freed pointer fails to verify without a store of ours. A copied header fails because of its address. */
+ *      bit 0              32            48           63
+ *      +------------------+-------------+------------+
+ *      | leaf             | check, kind | size + 1   |
+ *      +------------------+-------------+------------+
+ *
+ *      leaf   who asked, and for which domain: a number of trace/leaves.c. Numbers below ta__leaf_first are of an earlier
+ *             start or clear: their traces are gone. Of a block without a trace, the index of its domain
+ *      check  low half of the user pointer's low word ^ the process's random key ^ kind
+ *      size   bytes asked for, never rounded, plus one; with a long header always TA__SIZE_ELSEWHERE. Never 0, and not
+ *             mixed with anything: the first word of a free block is mimalloc's link, whose upper bits are 0, so
+ *             that a freed block of this kind is told with certainty
+ *
+ * kind is in the low four bits of the check, which pointer and key leave 0: a sum of
+ *      1 traced   the leaf's counters count the block
+ *      2 aligned  the header was moved up within the block, for an alignment of more than 16
+ *      4 domain   another domain than 0
+ *      8 odd      with 1: counted with a weight (trace/sample.h); without: its trace is in trace/tracked.c
+ *
+ * Where the header was moved up, its usual place has a mark too, of kind TA__KIND_FORWARD, whose leaf is the distance in
+ * units of 16: a walk over blocks finds the header by it. The way back goes by the page: it knows where its blocks begin.
+ *
+ * A copied header fails because of its address; what each kind of misuse has for a chance to pass is in
+ * docs/decisions/0013-eight-bytes.md. */
 #ifndef TA_ALLOC_HEADER_H
 #define TA_ALLOC_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/attributes.h"
 
-struct ta__header {
-    uint32_t leaf;
-    uint32_t check;
-    uint64_t size_and_epoch; /* size in the low 48 bits */
+enum {
+    TA__MARK_SIZE = 8,
+    TA__LONG_HEADER = 16,
+    TA__LONG_BLOCK = 32 * 1024,  /* larger blocks have the long header */
+    TA__SIZE_ELSEWHERE = 0xFFFF, /* in place of size + 1; negative as a number of 16 bits, as no size is */
 };
 
-enum { TA__HEADER_SIZE = 16, TA__SIZE_BITS = 48 };
-enum { TA__KIND_PLAIN = 0, TA__KIND_TRACED = 1, TA__KIND_ALIGNED = 2, TA__KIND_DOMAIN = 4 | TA__KIND_TRACED };
-enum { TA__KIND_MAX = TA__KIND_ALIGNED | TA__KIND_DOMAIN };
-#define TA__SIZE_MASK ((UINT64_C(1) << TA__SIZE_BITS) - 1)
-/* Turns a check into a forwarding mark; far from the kinds. */
-#define TA__FORWARD 0xF0F0F0F4u
+enum {
+    TA__KIND_PLAIN = 0,
+    TA__KIND_TRACED = 1,
+    TA__KIND_ALIGNED = 2,
+    TA__KIND_DOMAIN = 4,
+    TA__KIND_ODD = 8,
+    TA__KIND_FORWARD = TA__KIND_DOMAIN | TA__KIND_ODD, /* no block's */
+    TA__KIND_MASK = 15,
+};
 
-_Static_assert(sizeof(struct ta__header) == TA__HEADER_SIZE, "malloc's alignment is kept by exactly 16 bytes");
-
-/* Random, the four low bits 0; set once before the first block. */
+/* Random, 16 bits, the four low ones 0; set once before the first block. */
 extern uint32_t ta__header_key;
 
-TA_INLINE struct ta__header *ta__header_of(const void *user)
+/* Marks lie among the user's bytes, which are of any type. */
+typedef uint64_t __attribute__((may_alias)) ta__header_word;
+struct __attribute__((may_alias)) ta__mark_parts {
+    uint32_t leaf;
+    uint16_t check, size_and_one;
+};
+
+/* ---- reading: the whole mark at once ----------------------------------------------------------------------------- */
+
+/* Whoever goes on to use what a mark says reads it as one word: the block may be of a domain whose destruction gives it
+ * back just now. The thread sanitizer need not see that read: what it races with is mimalloc's link, and a mark that
+ * was read before or after the link decides rightly. */
+TA_MAY_RACE uint64_t ta__mark_of(const void *user)
 {
-    return (struct ta__header *)((uintptr_t)user - TA__HEADER_SIZE);
+    return ((const volatile ta__header_word *)user)[-1];
 }
 
-TA_INLINE void *ta__header_user(struct ta__header *header)
+TA_INLINE uint32_t ta__mark_leaf(uint64_t mark)
 {
-    return header + 1;
+    return (uint32_t)mark;
 }
 
-TA_INLINE uint32_t ta__header_check(const void *user, uint32_t kind)
+/* What is left of the check when address and key are taken out: a kind, or rubbish above it. */
+TA_INLINE uint32_t ta__mark_kind(const void *user, uint64_t mark)
 {
-    return ((uint32_t)(uintptr_t)user ^ ta__header_key) | kind;
+    return ((uint32_t)(mark >> 32) ^ (uint32_t)(uintptr_t)user ^ ta__header_key) & 0xFFFF;
 }
 
-/* What is left of the check when address, key and neighbours are taken out: a kind (0 … 7), or rubbish. */
-TA_INLINE uint32_t ta__header_kind(const void *user)
+/* Is it the mark of a live block at this address? */
+TA_INLINE int ta__mark_is_live(const void *user, uint64_t mark)
 {
-    const struct ta__header *header = ta__header_of(user);
-    return header->check ^ (uint32_t)(uintptr_t)user ^ ta__header_key ^ (uint32_t)(header->size_and_epoch >> 32);
+    enum { KINDS = 0xAFFF }; /* a bit for each that a block can have: 4 and 8 exclude each other without 1 */
+    uint32_t kind = ta__mark_kind(user, mark);
+    return mark >> 48 != 0 && kind <= TA__KIND_MASK && (KINDS >> kind & 1) != 0;
 }
 
-TA_INLINE int ta__header_verifies(const void *user)
+TA_MAY_RACE size_t ta__mark_size(const void *user, uint64_t mark)
 {
-    return ta__header_kind(user) <= TA__KIND_MAX;
+    size_t field = mark >> 48;
+    return TA_LIKELY(field != TA__SIZE_ELSEWHERE) ? field - 1 : ((const volatile ta__header_word *)user)[-2];
 }
 
-/* epoch_bits: the epoch in its place, above the size. */
-TA_INLINE void *ta__header_write(void *user, uint32_t kind, uint32_t leaf, size_t size, uint64_t epoch_bits)
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* What a mark's check is without its address. */
+TA_INLINE uint32_t ta__check_of_kind(uint32_t kind)
 {
-    struct ta__header *header = ta__header_of(user);
-    uint64_t size_and_epoch = size | epoch_bits;
-    header->leaf = leaf;
-    header->check = ta__header_check(user, kind) ^ (uint32_t)(size_and_epoch >> 32);
-    header->size_and_epoch = size_and_epoch;
-    return user;
+    return ta__header_key | kind;
 }
 
-TA_INLINE size_t ta__header_size(const struct ta__header *header)
+/* The header of any block. */
+TA_INLINE void ta__header_write(void *user, int is_long, uint32_t check, uint32_t leaf, size_t size)
 {
-    return header->size_and_epoch & TA__SIZE_MASK;
+    uint64_t field = size + 1;
+    TA_CHECK("H-1", is_long || size < TA__SIZE_ELSEWHERE - 1);
+    if (TA_UNLIKELY(is_long)) {
+        ((ta__header_word *)user)[-2] = size;
+        field = TA__SIZE_ELSEWHERE;
+    }
+    ((ta__header_word *)user)[-1] = field << 48 | (uint64_t)(((uint32_t)(uintptr_t)user ^ check) & 0xFFFF) << 32 | leaf;
 }
 
-/* 0 for plain blocks: untraced, domain 0. */
-TA_INLINE uint32_t ta__header_leaf(const struct ta__header *header, uint32_t kind)
+/* The header of a block of at most TA__LONG_BLOCK bytes, in three parts, as they come, so that nothing is shifted. Answers
+ * what the user gets: that takes the block's register, an instruction less than keeping both. */
+TA_INLINE void *ta__header_write_short(void *block, uint32_t check, uint32_t leaf, size_t size)
 {
-    return (kind & TA__KIND_TRACED) != 0 ? header->leaf : 0;
-}
-
-TA_INLINE uint32_t ta__header_epoch(const struct ta__header *header)
-{
-    return (uint32_t)(header->size_and_epoch >> TA__SIZE_BITS);
-}
-
-/* The two common cases. The user pointer takes the block's register: an instruction less than keeping both. */
-TA_INLINE void *ta__user_in_place(void *block)
-{
-    char *user = (char *)block + TA__HEADER_SIZE;
+    char *user = (char *)block + TA__MARK_SIZE;
+    TA_CHECK("H-1", size < TA__SIZE_ELSEWHERE - 1 && ((uintptr_t)user & 15) == 0);
     __asm__("" : "+r"(user));
+    struct ta__mark_parts *mark = (struct ta__mark_parts *)(void *)(user - TA__MARK_SIZE);
+    mark->leaf = leaf;
+    mark->check = (uint16_t)((uint32_t)(uintptr_t)user ^ check);
+    mark->size_and_one = (uint16_t)(size + 1);
     return user;
 }
 
-TA_INLINE void *ta__header_write_plain(void *block, size_t size)
+/* Makes the mark not verify: for blocks whose mark the allocator's link does not reach. */
+TA_INLINE void ta__mark_kill(void *user)
 {
-    void *user = ta__user_in_place(block);
-    struct ta__header *header = ta__header_of(user);
-    header->check = (uint32_t)(uintptr_t)user ^ ta__header_key;
-    header->size_and_epoch = size;
-    return user;
+    ((ta__header_word *)user)[-1] = 0;
 }
 
-/* What the check of a traced block of less than 4 GiB is without its address: constant during an epoch. */
-TA_INLINE uint32_t ta__header_traced_check(uint64_t epoch_bits)
+/* ---- the usual free, without reading the whole mark -------------------------------------------------------------- */
+
+/* Of a block with exactly this check and a short header, the size; something larger than any block, or than this one, when
+ * it is another, free, or damaged. */
+TA_MAY_RACE uint64_t ta__mark_size_if(const void *user, uint32_t check)
 {
-    return (ta__header_key | TA__KIND_TRACED) ^ (uint32_t)(epoch_bits >> 32);
+    const struct ta__mark_parts *mark = (const struct ta__mark_parts *)((const char *)user - TA__MARK_SIZE);
+    if (TA_UNLIKELY((uint16_t)(mark->check ^ (uint32_t)(uintptr_t)user) != (uint16_t)check))
+        return UINT64_MAX;
+    return (uint64_t)(int64_t)(int16_t)mark->size_and_one - 1;
 }
 
-TA_INLINE void *ta__header_write_traced(void *block, uint32_t leaf, size_t size, uint64_t epoch_bits,
-                                        uint32_t traced_check)
+TA_MAY_RACE uint32_t ta__mark_read_leaf(const void *user)
 {
-    void *user = ta__user_in_place(block);
-    struct ta__header *header = ta__header_of(user);
-    header->leaf = leaf;
-    header->check = (uint32_t)(uintptr_t)user ^ traced_check;
-    header->size_and_epoch = size | epoch_bits;
-    return user;
+    return ((const struct ta__mark_parts *)((const char *)user - TA__MARK_SIZE))->leaf;
 }
 
-TA_INLINE int ta__header_is_plain(const void *user)
+/* ---- headers that were moved up ---------------------------------------------------------------------------------- */
+
+/* `usual` is what the user pointer would be without the alignment. */
+TA_INLINE void ta__forward_write(void *usual, size_t distance)
 {
-    const struct ta__header *header = ta__header_of(user);
-    return ((uint32_t)(uintptr_t)user ^ header->check ^ (uint32_t)(header->size_and_epoch >> 32)) == ta__header_key;
+    ta__header_write(usual, 0, ta__check_of_kind(TA__KIND_FORWARD), (uint32_t)(distance / 16), 0);
 }
 
-/* A traced block of this epoch and of less than 4 GiB; its size in *size. */
-TA_INLINE int ta__header_is_traced(const void *user, uint32_t traced_check, uint64_t epoch_bits, uint64_t *size)
+/* From the usual user pointer of a block to the one that was given out. */
+TA_INLINE void *ta__forward_follow(void *usual)
 {
-    const struct ta__header *header = ta__header_of(user);
-    if (TA_UNLIKELY(((uint32_t)(uintptr_t)user ^ header->check) != traced_check))
-        return 0;
-    *size = header->size_and_epoch ^ epoch_bits;
-    return *size >> 32 == 0;
-}
-
-/* Makes the header not verify: for blocks whose memory the allocator does not link at once. */
-TA_INLINE void ta__header_kill(void *user)
-{
-    struct ta__header *header = ta__header_of(user);
-    header->check = ~(ta__header_check(user, 0) ^ (uint32_t)(header->size_and_epoch >> 32));
-}
-
-/* ---- aligned blocks ---------------------------------------------------------------------------------------------- */
-
-TA_INLINE void ta__forward_write(void *block, size_t shift)
-{
-    struct ta__header *forward = block;
-    forward->leaf = (uint32_t)(shift / 16);
-    forward->check = ta__header_check(ta__header_user(forward), 0) ^ TA__FORWARD;
-    forward->size_and_epoch = shift;
-    ((uint64_t *)((uintptr_t)block + shift))[-1] = shift;
-}
-
-/* The block's beginning, for a user pointer whose header is of an aligned kind. */
-TA_INLINE void *ta__aligned_block(const void *user)
-{
-    uint64_t shift = ((const uint64_t *)ta__header_of(user))[-1];
-    return (void *)((uintptr_t)user - TA__HEADER_SIZE - shift);
-}
-
-/* From the block's beginning to its header, through the forwarding mark if there is one. */
-TA_INLINE struct ta__header *ta__header_in_block(void *block)
-{
-    struct ta__header *first = block;
-    if (first->check != (ta__header_check(ta__header_user(first), 0) ^ TA__FORWARD))
-        return first;
-    return (struct ta__header *)((uintptr_t)block + (uintptr_t)first->leaf * 16);
+    uint64_t mark = ta__mark_of(usual);
+    if (mark >> 48 != 1 || ta__mark_kind(usual, mark) != TA__KIND_FORWARD)
+        return usual;
+    return (char *)usual + (uint64_t)ta__mark_leaf(mark) * 16;
 }
 
 #endif

@@ -18,6 +18,16 @@ static void take_key_away(void)
     _mi_heap_default_key = (pthread_key_t)-1;
 }
 
+/* In KiB. A third of the memory that a heap costs by default; mimalloc wastes what is no multiple of its slices. It
+ * reserves at least 64 MiB: where that is more than a small part of what is left, each page is asked of the system. */
+static long arena_reserve(size_t left)
+{
+    enum { MIB = 1 << 20 };
+    if (left == SIZE_MAX)
+        return 128 * 1024;
+    return left / MIB >= 512 ? 32 * 1024 : 0;
+}
+
 int ta__heap_process_init(void)
 {
     int saved_errno = errno;
@@ -32,9 +42,7 @@ int ta__heap_process_init(void)
     mi_option_set(mi_option_show_errors, 0);
     mi_option_set(mi_option_show_stats, 0);
     mi_option_set(mi_option_verbose, 0);
-    /* A third of the memory that a heap costs by default; less where there is little. In KiB; mimalloc wastes what is
-     * no multiple of its slices. */
-    mi_option_set(mi_option_arena_reserve, (ta__memory_left() == SIZE_MAX ? 128 : 32) * 1024);
+    mi_option_set(mi_option_arena_reserve, arena_reserve(ta__memory_left()));
     errno = saved_errno;
     return 1;
 }
@@ -56,12 +64,59 @@ void *ta__heap_refill(void *theap, size_t size)
     return block;
 }
 
+/* The class whose blocks have room for a header and `size` bytes, as mimalloc is asked for it: see the patch. */
+static size_t class_with_header(size_t size)
+{
+    enum {
+        UNCHANGED_MAX = MI_HEADER_CLASS_MIN - 16,               /* the largest class without more room */
+        SHORT_MAX = 28 * 1024 + MI_HEADER_ROOM - TA__MARK_SIZE, /* what the largest class with a short header holds */
+    };
+    if (size <= UNCHANGED_MAX - TA__MARK_SIZE)
+        return size <= TA__MARK_SIZE ? 2 * TA__MARK_SIZE : size + TA__MARK_SIZE;
+    if (size <= SHORT_MAX)
+        return size - (MI_HEADER_ROOM - TA__MARK_SIZE) > UNCHANGED_MAX ? size - (MI_HEADER_ROOM - TA__MARK_SIZE)
+                                                                       : MI_HEADER_CLASS_MIN;
+    return size <= MI_LARGE_MAX_OBJ_SIZE ? size : size + TA__LONG_HEADER;
+}
+
+void *ta__heap_allocate_behind(void *theap, size_t size, int zeroed)
+{
+    int *error = &errno;
+    int saved_errno = *error;
+    char *block = _mi_malloc_generic(theap, class_with_header(size), zeroed != 0, NULL);
+    *error = saved_errno;
+    return block != NULL ? block + ta__page_header_size(ta__heap_page(block)) : NULL;
+}
+
+/* mimalloc_unit.c: mi_free of a block that is known to begin here, and what it does at last when the page has no thread. */
+void ta__mimalloc_free_block(mi_page_t *page, void *block);
+void ta__mimalloc_collect_abandoned(mi_page_t *page, void *block);
+
+void ta__heap_collect_abandoned(mi_page_t *page, void *block)
+{
+    int saved_errno = errno;
+    ta__mimalloc_collect_abandoned(page, block);
+    errno = saved_errno;
+}
+
 void ta__heap_free_slow(mi_page_t *page, void *block)
 {
-    (void)page;
     int saved_errno = errno;
-    mi_free(block);
+    ta__mimalloc_free_block(page, block);
     errno = saved_errno;
+}
+
+void ta__mimalloc_drop_page(mi_page_t *page); /* mimalloc_unit.c: it goes back at once */
+
+void ta__heap_free_rare(mi_page_t *page, void *block)
+{
+    if (!ta__page_is_mine_with_headers(page)) {
+        ta__heap_free_slow(page, block);
+    } else if (ta__heap_push(page, block)) {
+        int saved_errno = errno;
+        ta__mimalloc_drop_page(page);
+        errno = saved_errno;
+    }
 }
 
 void ta__heap_page_emptied(mi_page_t *page)
@@ -73,18 +128,18 @@ void ta__heap_page_emptied(mi_page_t *page)
 
 bool ta__page_map_add(mi_page_t *page, const void *address); /* mimalloc_unit.c */
 
-int ta__heap_reach_further(const void *block, const void *header)
+int ta__heap_reach_further(const void *block, const void *user)
 {
     int saved_errno = errno;
-    int added = ta__page_map_add(ta__heap_page(block), header);
+    int added = ta__page_map_add(ta__heap_page(block), user);
     errno = saved_errno;
     return added;
 }
 
-void ta__heap_reach_no_further(const void *header)
+void ta__heap_reach_no_further(const void *user)
 {
     int saved_errno = errno;
-    ta__page_map_add(NULL, header);
+    ta__page_map_add(NULL, user);
     errno = saved_errno;
 }
 
@@ -93,10 +148,12 @@ int ta__heap_reaches(const void *address)
     return _mi_arenas_contain(address);
 }
 
-void *ta__heap_new(void)
+void *ta__heap_new(int has_headers)
 {
     int saved_errno = errno;
-    void *heap = mi_heap_new();
+    mi_heap_t *heap = mi_heap_new();
+    if (heap != NULL)
+        heap->has_headers = has_headers != 0; /* no part has been made */
     errno = saved_errno;
     return heap;
 }
@@ -117,20 +174,23 @@ void ta__heap_destroy(void *heap)
 }
 
 struct visit_request {
-    void (*visit)(void *block, size_t block_bytes, void *context);
+    void (*visit)(void *user, size_t room, void *context);
     void *context;
 };
 
 static bool visit_block(const mi_heap_t *heap, const mi_heap_area_t *area, void *block, size_t block_bytes, void *arg)
 {
-    (void)heap, (void)area;
+    (void)area;
     const struct visit_request *request = arg;
+    char *user = block;
+    if (block != NULL && heap->has_headers)
+        user = ta__forward_follow(user + ta__page_header_size(ta__heap_page(block)));
     if (block != NULL)
-        request->visit(block, block_bytes, request->context);
+        request->visit(user, block_bytes - (size_t)(user - (char *)block), request->context);
     return true;
 }
 
-void ta__heap_visit(void *heap, void (*visit)(void *block, size_t block_bytes, void *context), void *context)
+void ta__heap_visit(void *heap, void (*visit)(void *user, size_t room, void *context), void *context)
 {
     int saved_errno = errno;
     struct visit_request request = {visit, context};
@@ -171,6 +231,11 @@ void ta__heap_trim(void)
     int saved_errno = errno;
     mi_collect(true);
     errno = saved_errno;
+}
+
+void ta__heap_set_purge_delay(long milliseconds)
+{
+    mi_option_set(mi_option_purge_delay, milliseconds);
 }
 
 void ta__heap_figures(struct ta__heap_figures *figures)

@@ -1,126 +1,168 @@
-/* malloc.c: the common case of malloc and free — small blocks, the thread's own pages — once untraced, once traced.
+/* malloc.c: the common case of malloc and operator new — small blocks from the thread's own pages — once plain, once traced.
  *
- * Everything else is a cold call in tail position (slow.c). Between in_op = 1 and in_op = 0 a thread is "inside the
- * allocator" (base/world.h): nobody walks, forks or destroys meanwhile. The gate is read after the mark is set; it is 0
- * unless something is traced or somebody waits, so that one comparison decides. The traced halves are functions of
- * their own, entered by a jump that leaves the caller's frame as it was: its return address and registers are what is
- * captured. While they run, view is 0, which sends a signal handler's allocation to the slow path and from there to
- * emergency.c.
+ * Everything else is a cold call in tail position (slow.c). What is not traced and of domain 0 comes from the plain heap,
+ * as it is: the pop from a page of the thread's own is no operation, see base/safepoint.h. A traced request is one; view
+ * is 0 meanwhile, which sends a signal handler's allocation to the slow path and from there to emergency.c.
  *
- * Cost over the untraced build is watched by bench/counts: at most 20 instructions per malloc and free when nothing is
- * traced. Compiled with optimisation in every build: the jump must stay a jump. */
-#include "alloc/alloc.h"
-#include "alloc/entry.h"
-#include "alloc/names.h"
+ * Cost over the untraced build is watched by bench/counts. Compiled with optimisation in every build: the jumps of
+ * fast_path.h must stay jumps. */
+#include "alloc/fast_path.h"
 
 #include <string.h>
 
-#include "base/atomics.h"
-#include "base/world.h"
-#include "trace/paths.h"
-#include "tracealloc/domain.h"
+#include "alloc/entry.h"
+#include "alloc/public_names.h"
+#include "alloc/remembered_frees.h"
+#include "trace/capture.h"
 
-enum { SMALL_REQUEST_MAX = TA__SMALL_MAX - TA__HEADER_SIZE };
+enum { SMALL_REQUEST_MAX = TA__SMALL_REQUEST_MAX };
 
-TA_INLINE void leave(struct ta__thread *self)
-{
-    ta__store_release(&self->world.in_op, 0u);
-}
+/* Who asks: malloc answers NULL when there is no memory, new asks the program's handler and throws. */
+enum asks { MALLOC, NEW };
 
-/* ---- allocation -------------------------------------------------------------------------------------------------- */
-
-__attribute__((noinline)) static void *malloc_slow(size_t size)
+__attribute__((noinline)) void *ta__malloc_slow(size_t size)
 {
     return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
 }
 
-/* Leaf or block are missing: the rare rest of a traced allocation. */
-TA_COLD static void *malloc_traced_rest(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+__attribute__((noinline)) static void *new_slow(size_t size)
 {
-    void *block = size <= SMALL_REQUEST_MAX ? ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE) : NULL;
-    if (block == NULL)
-        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
-    void *user = ta__finish_allocation(self, block, size, leaf);
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-    return user;
+#if TRACEALLOC_OVERRIDE
+    return ta__new_slow(size, TA__CALLER());
+#else
+    return ta__malloc_slow(size);
+#endif
 }
 
-/* Every allocation of a program that only grows. */
-__attribute__((noinline)) static void *malloc_new_high(void *user, struct ta__thread *self, uint32_t gate)
+TA_INLINE void *slow(size_t size, enum asks asks)
+{
+    return asks == NEW ? new_slow(size) : ta__malloc_slow(size);
+}
+
+/* ---- traced ------------------------------------------------------------------------------------------------------- */
+
+__attribute__((noipa)) void *ta__malloc_new_high(void *user, struct ta__thread *self, uint32_t gate)
 {
     ta__counters_new_high(self);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
+    ta__leave_sealed(self, gate);
     return user;
 }
 
-/* The thread is inside from here on, also for signal handlers; 0: it may not act, or has more to do first. */
-TA_INLINE int begin_traced(struct ta__thread *self, uint32_t gate, size_t size)
+/* Leaf or block are missing: the rare rest of a traced allocation. */
+__attribute__((cold, noipa)) static void *traced_rest(size_t size, struct ta__thread *self, uint32_t leaf,
+                                                      uint32_t gate, enum asks asks)
 {
-    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX))
-        return 0;
-    ta__store_relaxed(&self->world.view, 0u);
-    ta__compiler_fence();
-    return 1;
+    char *user = ta__heap_pop_freed(self->headed, size);
+    if (user != NULL)
+        user += TA__MARK_SIZE;
+    else if (ta__domain_part(self, 0) != NULL)
+        user = ta__heap_allocate_behind(self->headed, size, 0);
+    user = ta__finish_allocation(self, user, size, leaf);
+    ta__leave_sealed(self, gate);
+    return user != NULL ? user : slow(size, asks);
 }
 
-TA_INLINE void *traced_block(struct ta__thread *self, void *block, size_t size, uint32_t leaf, uint32_t gate)
+/* Not the stack that was found last of those that begin like it. */
+TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                                   uint32_t gate, enum asks asks)
 {
-    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits, self->traced_check);
-    if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
-        return malloc_new_high(user, self, gate);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-    return user;
-}
-
-/* Whole stacks, or more than one frame of them. */
-__attribute__((noinline)) static void *malloc_stack(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    struct ta__caller caller = TA__CALLER();
-    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
-        return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
-    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, 0);
-    if (TA_UNLIKELY(leaf == 0))
-        return malloc_traced_rest(size, self, leaf, gate);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    uint32_t leaf = ta__capture(self, ip, sp, fp, 0);
+    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(size, self, leaf, gate);
-    return traced_block(self, block, size, leaf, gate);
+        return traced_rest(size, self, leaf, gate, asks);
+    return ta__traced_block(self, block, size, leaf, gate);
 }
 
-/* One frame, from another call site than last time. */
-TA_COLD static void *malloc_other_site(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
+__attribute__((noinline, noipa)) static void *malloc_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                                  uintptr_t ip, uintptr_t fp, uint32_t gate)
+{
+    return whole_stack_missed(size, self, sp, ip, fp, gate, MALLOC);
+}
+
+__attribute__((noinline, noipa)) static void *new_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                               uintptr_t ip, uintptr_t fp, uint32_t gate)
+{
+    return whole_stack_missed(size, self, sp, ip, fp, gate, NEW);
+}
+
+/* Whole stacks, or more than one frame of them. Calls nothing, so that it needs no frame. */
+TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                            enum asks asks)
+{
+    uint32_t gate;
+    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
+        return slow(size, asks);
+    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, 0);
+    if (TA_UNLIKELY(leaf == 0)) {
+        ip = ta__entered_from(sp, ip);
+        return asks == NEW ? new_stack_missed(size, self, sp, ip, fp, gate)
+                           : malloc_stack_missed(size, self, sp, ip, fp, gate);
+    }
+    ta__check_kept(self, ip, sp, fp, leaf);
+    void *block = ta__heap_pop(self->headed, size);
+    if (TA_UNLIKELY(block == NULL))
+        return traced_rest(size, self, leaf, gate, asks);
+    return ta__traced_block(self, block, size, leaf, gate);
+}
+
+__attribute__((used)) void *ta__malloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
+                                                uintptr_t fp)
+{
+    return whole_stack(size, self, sp, ip, fp, MALLOC);
+}
+
+__attribute__((used)) void *ta__new_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
+                                             uintptr_t fp)
+{
+    return whole_stack(size, self, sp, ip, fp, NEW);
+}
+
+TA__ENTERED_WITH_CALLER(ta__malloc_stack, ta__malloc_stack_of)
+static TA__ENTERED_WITH_CALLER(new_stack, ta__new_stack_of)
+
+    /* One frame, from a call site that is not known. */
+    __attribute__((cold, noipa)) static void *new_site(size_t size, struct ta__thread *self, uintptr_t ip,
+                                                       uint32_t gate, enum asks asks)
 {
     uint32_t leaf = ta__capture_one(self, ip, 0);
-    void *block = leaf != 0 ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
+    void *block = leaf != 0 ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(size, self, leaf, gate);
-    return traced_block(self, block, size, leaf, gate);
+        return traced_rest(size, self, leaf, gate, asks);
+    return ta__traced_block(self, block, size, leaf, gate);
 }
 
-/* One frame: the call site says it all. No frame of our own, no call. */
-__attribute__((noinline)) static void *malloc_one_frame(size_t size, struct ta__thread *self)
+/* From another one than the last that was new. */
+__attribute__((noinline, noipa)) static void *other_site(size_t size, struct ta__thread *self, uintptr_t ip,
+                                                         uint32_t gate, enum asks asks)
 {
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
-        return malloc_slow(size);
+    const struct ta__near_site *site = ta__near_site_of(self->near, ip);
+    if (TA_UNLIKELY(site->ip != ip || site->domain != 0))
+        return new_site(size, self, ip, gate, asks);
+    void *block = ta__heap_pop(self->headed, size);
+    if (TA_UNLIKELY(block == NULL))
+        return traced_rest(size, self, site->leaf, gate, asks);
+    return ta__traced_block_in_row(self, block, size, site->leaf, site->row, gate);
+}
+
+/* One frame: the return address is the whole stack, so that nothing is walked and no frame of ours is made. */
+TA_INLINE void *one_frame(size_t size, struct ta__thread *self, enum asks asks)
+{
+    uint32_t gate;
+    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
+        return slow(size, asks);
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
     if (TA_UNLIKELY(self->one_ip != ip))
-        return malloc_other_site(size, self, gate, ip);
-    uint32_t leaf = self->one_leaf;
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+        return other_site(size, self, ip, gate, asks);
+    void *block = ta__heap_pop(self->headed, size);
     if (TA_UNLIKELY(block == NULL))
-        return malloc_traced_rest(size, self, leaf, gate);
-    return traced_block(self, block, size, leaf, gate);
+        return traced_rest(size, self, self->one_leaf, gate, asks);
+    return ta__traced_block_in_row(self, block, size, self->one_leaf, self->one_row, gate);
 }
 
-/* The rest of an allocation that is not traced: the page's list is empty, or the block is not small. NULL, and nothing
- * done, for very large ones and for threads that have no heap yet; or there is no memory. */
+/* ---- plain -------------------------------------------------------------------------------------------------------- */
+
+/* The rest of an allocation that is not traced, marked: the page's list is empty, or the block is not small. NULL, and
+ * nothing done, for very large ones and for threads that have no heap yet; or there is no memory. */
 TA_INLINE void *plain_rest(size_t size, struct ta__thread *self)
 {
     enum { REQUEST_MAX = 1 << 20 };
@@ -128,281 +170,285 @@ TA_INLINE void *plain_rest(size_t size, struct ta__thread *self)
         return NULL;
     void *block;
     if (size > SMALL_REQUEST_MAX) {
-        block = ta__heap_allocate(self->theap, size + TA__HEADER_SIZE, 0);
+        block = ta__heap_allocate(self->theap, size, 0);
     } else {
-        block = ta__heap_pop_freed(self->theap, size + TA__HEADER_SIZE);
+        block = ta__heap_pop_freed(self->theap, size);
         if (TA_UNLIKELY(block == NULL))
-            block = ta__heap_refill(self->theap, size + TA__HEADER_SIZE);
+            block = ta__heap_refill(self->theap, size);
     }
     if (TA_UNLIKELY(block == NULL))
         return NULL;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
+    ta__leave(self);
+    return block;
 }
 
-/* A request that is no sample, as malloc_sampled found. */
-__attribute__((noinline)) static void *malloc_sampled_rest(size_t size, struct ta__thread *self)
+__attribute__((noinline)) void *ta__malloc_untraced_rest(size_t size, struct ta__thread *self)
 {
-    void *user = plain_rest(size, self);
-    if (TA_UNLIKELY(user == NULL))
-        return malloc_slow(size);
-    self->sample_left -= (int64_t)size;
-    return user;
-}
-
-/* Sampled: nearly every block is plain. */
-__attribute__((noinline)) static void *malloc_sampled(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || size == 0 || size > INT64_MAX || self->sample_left < (int64_t)size))
-        return malloc_slow(size);
-    if (TA_UNLIKELY(size > SMALL_REQUEST_MAX))
-        return malloc_sampled_rest(size, self);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL))
-        return malloc_sampled_rest(size, self);
-    self->sample_left -= (int64_t)size;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
-}
-
-/* ---- allocation where domains are in use ------------------------------------------------------------------------- */
-
-/* The thread's slot has a new highest sum: a limit may refuse the block. */
-TA_COLD static void *domain_new_high(void *user, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
-{
-    struct ta__header *header = ta__header_of(user);
-    size_t size = ta__header_size(header);
-    if (!ta__domain_new_high(self, slot, size)) {
-        if (ta__trace_is_present(ta__header_epoch(header)))
-            ta__count_undo(self, header->leaf, size);
-        ta__heap_free(ta__heap_page_of(user), header);
-        user = NULL;
-    } else if (self->headroom < 0) {
-        ta__counters_new_high(self);
-    }
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-    if (self->crossed != 0)
-        ta__domain_say_crossed(self);
-    return user != NULL ? user : ta__out_of_memory();
-}
-
-TA_INLINE void *domain_pop(const struct ta__domain_slot *slot, size_t size)
-{
-    return TA_LIKELY(slot->theap != NULL) ? ta__heap_pop(slot->theap, size + TA__HEADER_SIZE) : NULL;
-}
-
-/* Nothing is traced: the block says its domain alone. */
-TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
-                                 void *block)
-{
-    void *user = ta__header_write_traced(block, slot->leaf, size, 0, slot->untraced_check);
-    if (TA_UNLIKELY(ta__domain_count_in(slot, size)))
-        return domain_new_high(user, self, gate, slot);
-    leave(self);
-    return user;
-}
-
-/* The page's list is empty. */
-TA_COLD static void *refill_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
-{
-    void *block = slot->theap != NULL ? ta__heap_refill(slot->theap, size + TA__HEADER_SIZE) : NULL;
-    return block != NULL ? untraced_in_slot(size, self, gate, slot, block) : malloc_slow(size);
-}
-
-__attribute__((noinline)) static void *malloc_in_scope(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX))
-        return malloc_slow(size);
-    struct ta__domain_slot *slot = self->scope->slot;
-    void *block = domain_pop(slot, size);
-    if (TA_UNLIKELY(block == NULL))
-        return refill_in_slot(size, self, gate, slot);
-    return untraced_in_slot(size, self, gate, slot, block);
-}
-
-__attribute__((noinline)) static void *malloc_sampled_in_scope(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 ||
-                    self->sample_left < (int64_t)size))
-        return malloc_slow(size);
-    struct ta__domain_slot *slot = self->scope->slot;
-    void *block = domain_pop(slot, size);
-    if (TA_UNLIKELY(block == NULL))
-        return malloc_slow(size);
-    self->sample_left -= (int64_t)size;
-    return untraced_in_slot(size, self, gate, slot, block);
-}
-
-TA_INLINE void *traced_in_slot(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate,
-                               struct ta__domain_slot *slot, void *block)
-{
-    void *user = ta__header_write_traced(block, leaf, size, self->epoch_bits, self->traced_check ^ slot->traced_flip);
-    if (TA_UNLIKELY((ta__count_in(self, leaf, size)) | ta__domain_count_in(slot, size)))
-        return domain_new_high(user, self, gate, slot);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-    return user;
-}
-
-/* There is no leaf, or the thread has no block or no part of the heap yet, or the scope's domain was destroyed. */
-TA_COLD static void *traced_in_domain_rest(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
-{
-    uint32_t domain = ta__leaf_domain(leaf);
-    if (leaf == 0 || ta__domain_is_dead(ta__domain_at(domain))) {
-        ta__store_relaxed(&self->world.view, gate);
-        return malloc_slow(size);
-    }
-    void *theap = ta__domain_part(self, domain);
-    void *block = theap != NULL ? ta__heap_refill(theap, size + TA__HEADER_SIZE) : NULL;
-    if (block != NULL)
-        return traced_in_slot(size, self, leaf, gate, &self->domains->slots[domain], block);
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-    return ta__out_of_memory();
-}
-
-/* The rest of a traced allocation: the leaf says the domain, be it the call's, the scope's or a rule's. */
-TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
-{
-    if (TA_UNLIKELY(leaf == 0))
-        return traced_in_domain_rest(size, self, leaf, gate);
-    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
-    void *block = domain_pop(slot, size);
-    if (TA_UNLIKELY(block == NULL))
-        return traced_in_domain_rest(size, self, leaf, gate);
-    return traced_in_slot(size, self, leaf, gate, slot, block);
-}
-
-__attribute__((noinline)) static void *malloc_stack_in_scope(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    struct ta__caller caller = TA__CALLER();
-    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
-        return malloc_slow(size);
-    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, self->scope->capture);
-    return traced_in_domain(size, self, leaf, gate);
-}
-
-TA_COLD static void *malloc_other_site_in_scope(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
-{
-    return traced_in_domain(size, self, ta__capture_one(self, ip, self->scope->capture), gate);
-}
-
-__attribute__((noinline)) static void *malloc_one_frame_in_scope(size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(!begin_traced(self, gate, size)))
-        return malloc_slow(size);
-    uintptr_t ip = (uintptr_t)__builtin_return_address(0);
-    if (TA_UNLIKELY(self->one_ip != ip || self->one_domain != self->scope->capture))
-        return malloc_other_site_in_scope(size, self, gate, ip);
-    return traced_in_domain(size, self, self->one_leaf, gate);
-}
-
-/* The rest of an untraced allocation while nothing is traced. NULL: there is more to do than that, or no memory. */
-__attribute__((noinline)) static void *untraced_rest(size_t size, struct ta__thread *self)
-{
+    ta__safepoint_mark(&self->safepoint);
     return TA_LIKELY(ta__gate_read() == 0) ? plain_rest(size, self) : NULL;
 }
 
-void *ta__malloc_any(size_t size, struct ta__thread *self)
+TA_INLINE void *any(size_t size, struct ta__thread *self, enum asks asks)
 {
-    void *user = untraced_rest(size, self);
-    return TA_LIKELY(user != NULL) ? user : malloc_slow(size);
+    void *user = ta__malloc_untraced_rest(size, self);
+    return TA_LIKELY(user != NULL) ? user : slow(size, asks);
 }
 
-/* ---- which of them ----------------------------------------------------------------------------------------------- */
-
-void ta__malloc_init(void)
+__attribute__((noinline)) void *ta__malloc_any(size_t size, struct ta__thread *self)
 {
-    ta__gate_set_size(SMALL_REQUEST_MAX + 1);
+    return any(size, self, MALLOC);
+}
+
+__attribute__((noinline)) void *ta__new_any(size_t size, struct ta__thread *self)
+{
+    return any(size, self, NEW);
+}
+
+/* Nothing is traced. */
+TA_INLINE void *plain(size_t size, struct ta__thread *self, enum asks asks)
+{
+    void *block = TA_LIKELY(size <= SMALL_REQUEST_MAX) ? ta__heap_pop(self->theap, size) : NULL;
+    if (TA_UNLIKELY(block == NULL))
+        return asks == NEW ? ta__new_any(size, self) : ta__malloc_any(size, self);
+    return block;
+}
+
+__attribute__((noinline)) void *ta__malloc_plain_rest(size_t size, struct ta__thread *self)
+{
+    ta__safepoint_mark(&self->safepoint);
+    return TA_LIKELY(ta__gate_read() == self->safepoint.view) ? plain_rest(size, self) : NULL;
+}
+
+/* A request that is no sample, as `sampled` found. */
+TA_INLINE void *sampled_rest(size_t size, struct ta__thread *self, enum asks asks)
+{
+    void *user = ta__malloc_plain_rest(size, self);
+    if (TA_UNLIKELY(user == NULL))
+        return slow(size, asks);
+    self->sample_left -= (int64_t)size;
+    return user;
+}
+
+__attribute__((noinline)) static void *malloc_sampled_rest(size_t size, struct ta__thread *self)
+{
+    return sampled_rest(size, self, MALLOC);
+}
+
+__attribute__((noinline)) static void *new_sampled_rest(size_t size, struct ta__thread *self)
+{
+    return sampled_rest(size, self, NEW);
+}
+
+/* Sampled: nearly every block is plain. */
+TA_INLINE void *sampled(size_t size, struct ta__thread *self, enum asks asks)
+{
+    int64_t left = self->sample_left - (int64_t)size;
+    if (TA_UNLIKELY(left < 0))
+        return slow(size, asks);
+    if (TA_UNLIKELY(size - 1 >= SMALL_REQUEST_MAX)) { /* an empty one weighs as much as one byte */
+        if (size - 1 >= INT64_MAX)
+            return slow(size, asks);
+        return asks == NEW ? new_sampled_rest(size, self) : malloc_sampled_rest(size, self);
+    }
+    void *block = ta__heap_pop(self->theap, size);
+    if (TA_UNLIKELY(block == NULL))
+        return asks == NEW ? new_sampled_rest(size, self) : malloc_sampled_rest(size, self);
+    self->sample_left = left;
+    return block;
+}
+
+/* Nothing is traced, but blocks have headers. */
+TA_INLINE void *with_header(size_t size, struct ta__thread *self, enum asks asks)
+{
+    ta__safepoint_mark(&self->safepoint);
+    if (TA_UNLIKELY(size > SMALL_REQUEST_MAX || ta__operand_acquire(&ta__gate) != self->safepoint.view))
+        return slow(size, asks);
+    void *block = ta__heap_pop(self->headed, size);
+    if (TA_UNLIKELY(block == NULL))
+        return slow(size, asks);
+    void *user = ta__header_write_short(block, ta__check_of_kind(TA__KIND_PLAIN), 0, size);
+    ta__leave(self);
+    return user;
+}
+
+/* ---- the ways, and which is taken --------------------------------------------------------------------------------- */
+
+#define WAY(name, of, asks)                                                                                            \
+    __attribute__((noinline)) static void *name(size_t size, struct ta__thread *self)                                  \
+    {                                                                                                                  \
+        return of(size, self, asks);                                                                                   \
+    }
+
+WAY(malloc_plain, plain, MALLOC)
+WAY(malloc_sampled, sampled, MALLOC)
+WAY(malloc_with_header, with_header, MALLOC)
+WAY(new_plain, plain, NEW)
+WAY(new_one_frame, one_frame, NEW)
+WAY(new_sampled, sampled, NEW)
+WAY(new_with_header, with_header, NEW)
+
+__attribute__((noinline)) void *ta__malloc_one_frame(size_t size, struct ta__thread *self)
+{
+    return one_frame(size, self, MALLOC);
+}
+
+void ta__malloc_choose_any(struct ta__thread *self)
+{
+    ta__store_relaxed(&self->plain_limit, UINT64_C(0));
+    ta__store_relaxed(&self->allocate, ta__malloc_any);
+    ta__store_relaxed(&self->create, ta__new_any);
+    ta__store_relaxed(&self->release, ta__free_any);
+}
+
+static enum ta__way way_of(const struct ta__thread *self, uint32_t gate)
+{
+    int is_traced = (gate & TA__GATE_TRACING) != 0 && !self->no_trace;
+    int is_sampled = (gate & TA__GATE_SAMPLED) != 0;
+    if ((gate & TA__GATE_TRACKED) != 0)
+        return TA__WAY_ANY;
+    if ((gate & TA__GATE_HEADERS) != 0 && (!is_traced || is_sampled))
+        return is_traced ? TA__WAY_ANY : TA__WAY_HEADER;
+    if (!is_traced)
+        return TA__WAY_PLAIN;
+    if (is_sampled)
+        return TA__WAY_SAMPLED;
+    return (gate & TA__GATE_ONE_FRAME) != 0 ? TA__WAY_ONE_FRAME : TA__WAY_STACK;
+}
+
+static void (*release_of(const struct ta__thread *self, uint32_t gate))(void *user, struct ta__thread *self)
+{
+    if ((gate & TA__GATE_TRACKED) != 0 || ta__frees_are_remembered())
+        return ta__free_any;
+    if ((gate & (TA__GATE_TRACING | TA__GATE_SAMPLED)) == TA__GATE_TRACING)
+        return ta__free_traced;
+    return self->domains != NULL ? ta__free_beside_domains : ta__free_plain;
 }
 
 void ta__malloc_choose(struct ta__thread *self, uint32_t gate)
 {
-    self->traced_check = ta__header_traced_check(self->epoch_bits);
+    typedef void *(*function)(size_t size, struct ta__thread * self);
+    static const struct {
+        function allocate, create, in_scope;
+    } ways[] = {
+        [TA__WAY_ANY] = {ta__malloc_any, ta__new_any, ta__malloc_any},
+        [TA__WAY_PLAIN] = {malloc_plain, new_plain, ta__malloc_in_scope},
+        [TA__WAY_HEADER] = {malloc_with_header, new_with_header, ta__malloc_any},
+        [TA__WAY_SAMPLED] = {malloc_sampled, new_sampled, ta__malloc_sampled_in_scope},
+        [TA__WAY_ONE_FRAME] = {ta__malloc_one_frame, new_one_frame, ta__malloc_one_frame_in_scope},
+        [TA__WAY_STACK] = {ta__malloc_stack, new_stack, ta__malloc_stack_in_scope},
+    };
     int in_scope = (gate & TA__GATE_DOMAINS) != 0;
-    if (in_scope && self->domains == NULL)
-        self->allocate = ta__malloc_any;
-    else if ((gate & TA__GATE_TRACING) == 0 || self->no_trace)
-        self->allocate = in_scope ? malloc_in_scope : ta__malloc_any;
-    else if ((gate & TA__GATE_SAMPLED) != 0)
-        self->allocate = in_scope ? malloc_sampled_in_scope : malloc_sampled;
-    else if ((gate & TA__GATE_ONE_FRAME) != 0)
-        self->allocate = in_scope ? malloc_one_frame_in_scope : malloc_one_frame;
-    else
-        self->allocate = in_scope ? malloc_stack_in_scope : malloc_stack;
+    enum ta__way way = in_scope && self->domains == NULL ? TA__WAY_ANY : way_of(self, gate);
+    self->traced_check = ta__check_of_kind(TA__KIND_TRACED);
+    self->way = in_scope ? TA__WAY_ANY : (uint8_t)way;
+    int is_plain = self->way == TA__WAY_PLAIN && !ta__frees_are_remembered();
+    ta__store_relaxed(&self->plain_limit, is_plain ? SMALL_REQUEST_MAX : UINT64_C(0));
+    ta__store_relaxed(&self->allocate, in_scope ? ways[way].in_scope : ways[way].allocate);
+    ta__store_relaxed(&self->create, in_scope ? ta__new_any : ways[way].create);
+    ta__store_relaxed(&self->release, release_of(self, gate));
 }
 
-/* Ends in a jump in whoever it is part of: the caller's frame stays what is captured. */
-TA_INLINE void *malloc_here(size_t size)
+int ta__malloc_is_plain(const struct ta__thread *self)
 {
-    struct ta__thread *self = ta__self;
-    ta__world_mark(&self->world);
-    TA__GO_IF_GATED_OR_LARGE(size, other);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL))
-        return ta__malloc_any(size, self);
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
-
-other: /* whatever a thread's way of allocating is, it first compares the mode it is made for with the present one */
-    return self->allocate(size, self);
+    return self->way == TA__WAY_PLAIN && self->plain_limit != 0 && self->release == release_of(self, 0);
 }
 
 TA_ENTRY void *ta_malloc(size_t size)
 {
-    return malloc_here(size);
+    struct ta__thread *self = ta__self;
+    return ta__owner_read(&self->allocate)(size, self);
 }
 
-/* ---- zeroed blocks, and C++'s new: more is to be done with the block, so that no jump can end it ------------------ */
-
-/* The block of a small request in the modes that are made for speed; NULL and nothing done when it takes the slow path.
- */
-TA_INLINE void *gated_block(size_t size, struct ta__thread *self, struct ta__caller caller)
+#if TRACEALLOC_OVERRIDE
+__attribute__((noinline, no_stack_protector)) void *ta__new(size_t size)
 {
-    uint32_t gate = ta__gate_read();
-    if (TA_LIKELY(self->allocate == malloc_stack || self->allocate == malloc_one_frame)) {
-        if (TA_UNLIKELY(!begin_traced(self, gate, size)))
-            return NULL;
-        uint32_t leaf = TA_LIKELY(self->allocate == malloc_stack)
-                            ? ta__capture(self, caller.ip, caller.sp, caller.fp, 0)
-                            : ta__capture_by_walk(self, caller.ip, caller.sp, caller.fp, 0);
-        void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->theap, size + TA__HEADER_SIZE) : NULL;
-        if (TA_LIKELY(block != NULL))
-            return traced_block(self, block, size, leaf, gate);
-        ta__store_relaxed(&self->world.view, gate);
-        return NULL;
-    }
-    if (gate != self->world.view || size > SMALL_REQUEST_MAX || size == 0 || self->allocate != malloc_sampled ||
-        self->sample_left < (int64_t)size)
-        return NULL;
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
+    struct ta__thread *self = ta__self;
+    return ta__owner_read(&self->create)(size, self);
+}
+
+TA_ALSO_NAMED(_Znwm, ta__new)
+TA_ALSO_NAMED(_Znam, ta__new)
+#endif
+
+/* ---- zeroed blocks: more is to be done with the block, so that no jump can end it ---------------------------------- */
+
+__attribute__((noinline)) static void *calloc_slow(size_t size)
+{
+    return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
+}
+
+TA_COLD static void *calloc_unsealed(size_t size, struct ta__thread *self, uint32_t gate)
+{
+    ta__leave_sealed(self, gate);
+    return calloc_slow(size);
+}
+
+TA_COLD static void *calloc_new_high(void *user, size_t size, struct ta__thread *self, uint32_t gate)
+{
+    return memset(ta__malloc_new_high(user, self, gate), 0, size);
+}
+
+/* Traced, under this leaf. */
+TA_INLINE void *calloc_traced(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+{
+    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
-        return NULL;
-    self->sample_left -= (int64_t)size;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
+        return calloc_unsealed(size, self, gate);
+    void *user = ta__header_write_short(block, self->traced_check, leaf, size);
+    if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
+        return calloc_new_high(user, size, self, gate);
+    ta__leave_sealed(self, gate);
+    return memset(user, 0, size);
+}
+
+__attribute__((noinline, noipa)) static void *calloc_other_site(size_t size, struct ta__thread *self, uintptr_t ip,
+                                                                uint32_t gate)
+{
+    return calloc_traced(size, self, ta__capture_site(self, ip), gate);
+}
+
+__attribute__((noinline)) static void *calloc_one_frame(size_t size, struct ta__thread *self)
+{
+    uint32_t gate;
+    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
+        return calloc_slow(size);
+    uintptr_t ip = (uintptr_t)__builtin_return_address(0);
+    if (TA_UNLIKELY(self->one_ip != ip))
+        return calloc_other_site(size, self, ip, gate);
+    return calloc_traced(size, self, self->one_leaf, gate);
+}
+
+__attribute__((noinline)) static void *calloc_stack(size_t size, struct ta__thread *self)
+{
+    struct ta__caller caller = TA__CALLER();
+    uint32_t gate;
+    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
+        return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
+    return calloc_traced(size, self, ta__capture(self, caller.ip, caller.sp, caller.fp, 0), gate);
+}
+
+__attribute__((noinline)) static void *calloc_sampled(size_t size, struct ta__thread *self)
+{
+    int64_t left = self->sample_left - (int64_t)size;
+    if (TA_UNLIKELY(size - 1 >= SMALL_REQUEST_MAX || left < 0 || ta__owner_read(&self->allocate) == ta__malloc_any))
+        return calloc_slow(size);
+    void *block = ta__heap_pop(self->theap, size);
+    if (TA_UNLIKELY(block == NULL) && (block = ta__malloc_plain_rest(size, self)) == NULL)
+        return calloc_slow(size);
+    self->sample_left = left;
+    return memset(block, 0, size);
 }
 
 __attribute__((noinline)) static void *calloc_gated(size_t size, struct ta__thread *self)
 {
-    struct ta__caller caller = TA__CALLER();
-    void *user = gated_block(size, self, caller);
-    if (user == NULL && size <= SMALL_REQUEST_MAX)
-        user = untraced_rest(size, self);
-    if (TA_LIKELY(user != NULL))
-        return memset(user, 0, size);
-    return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
+    if (self->way == TA__WAY_ONE_FRAME)
+        return calloc_one_frame(size, self);
+    if (self->way == TA__WAY_STACK)
+        return calloc_stack(size, self);
+    if (self->way == TA__WAY_SAMPLED)
+        return calloc_sampled(size, self);
+    void *user = size <= SMALL_REQUEST_MAX ? ta__malloc_untraced_rest(size, self) : NULL;
+    return TA_LIKELY(user != NULL) ? memset(user, 0, size) : calloc_slow(size);
 }
 
 TA_ENTRY void *ta_calloc(size_t count, size_t each)
@@ -411,301 +457,11 @@ TA_ENTRY void *ta_calloc(size_t count, size_t each)
     if (TA_UNLIKELY(__builtin_mul_overflow(count, each, &size)))
         return ta__out_of_memory();
     struct ta__thread *self = ta__self;
-    ta__world_mark(&self->world);
-    TA__GO_IF_GATED_OR_LARGE(size, other);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL))
-        goto other;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return memset(user, 0, size);
-
-other:
-    return calloc_gated(size, self);
-}
-
-#if TRACEALLOC_OVERRIDE
-__attribute__((noinline)) static void *new_gated(size_t size, struct ta__thread *self)
-{
-    struct ta__caller caller = TA__CALLER();
-    void *user = gated_block(size, self, caller);
-    if (user == NULL)
-        user = untraced_rest(size, self);
-    return TA_LIKELY(user != NULL) ? user : ta__new_slow(size, caller);
-}
-
-__attribute__((noinline, no_stack_protector)) void *ta__new(size_t size)
-{
-    struct ta__thread *self = ta__self;
-    ta__world_mark(&self->world);
-    TA__GO_IF_GATED_OR_LARGE(size, other);
-    void *block = ta__heap_pop(self->theap, size + TA__HEADER_SIZE);
-    if (TA_UNLIKELY(block == NULL))
-        goto other;
-    void *user = ta__header_write_plain(block, size);
-    leave(self);
-    return user;
-
-other:
-    return new_gated(size, self);
-}
-#endif
-
-/* ---- allocation in a domain that the call names ------------------------------------------------------------------ */
-
-__attribute__((noinline)) static void *domain_malloc_slow(uint32_t domain, size_t size)
-{
-    return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, TA__CALLER());
-}
-
-/* The thread's slot of a number used before; NULL when that takes longer to find out. */
-TA_INLINE struct ta__domain_slot *known_slot(const struct ta__thread *self, uint32_t domain)
-{
-    uint64_t cached = ta__load_acquire(&ta__domain_cache[domain % TA__DOMAIN_CACHE]);
-    return TA_LIKELY(cached >> 32 == domain) ? &self->domains->slots[(uint32_t)cached] : NULL;
-}
-
-__attribute__((noinline)) static void *domain_malloc_traced(uint32_t domain, size_t size, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    struct ta__caller caller = TA__CALLER();
-    struct ta__domain_slot *slot = known_slot(self, domain);
-    if (TA_UNLIKELY(slot == NULL || !begin_traced(self, gate, size)))
-        return domain_malloc_slow(domain, size);
-    uint32_t leaf = ta__capture(self, caller.ip, caller.sp, caller.fp, (uint32_t)(slot - self->domains->slots));
-    if (TA_UNLIKELY(leaf == 0)) {
-        ta__store_relaxed(&self->world.view, gate);
-        return domain_malloc_slow(domain, size);
-    }
-    return traced_in_domain(size, self, leaf, gate);
-}
-
-TA_ENTRY void *ta_domain_malloc(uint32_t domain, size_t size)
-{
-    struct ta__thread *self = ta__self;
-    ta__world_mark(&self->world);
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view || self->domains == NULL))
-        return domain_malloc_slow(domain, size);
-    if ((gate & TA__GATE_TRACING) != 0)
-        return (gate & TA__GATE_SAMPLED) != 0 || self->no_trace ? domain_malloc_slow(domain, size)
-                                                                : domain_malloc_traced(domain, size, self);
-    struct ta__domain_slot *slot = known_slot(self, domain);
-    if (TA_UNLIKELY(slot == NULL || size > SMALL_REQUEST_MAX))
-        return domain_malloc_slow(domain, size);
-    void *block = domain_pop(slot, size);
-    if (TA_UNLIKELY(block == NULL))
-        return domain_malloc_slow(domain, size);
-    return untraced_in_slot(size, self, gate, slot, block);
-}
-
-/* ---- release ----------------------------------------------------------------------------------------------------- */
-
-__attribute__((noinline)) static void free_slow(void *user)
-{
-    if (user != NULL) {
-        ta__release(user, TA__CALLER());
-        return;
-    }
-    struct ta__thread *self = ta__self;
-    if (ta__load_relaxed(&self->world.view) != 0)
-        leave(self);
-}
-
-/* The page's last block went. */
-TA_COLD static void free_emptied(mi_page_t *page, struct ta__thread *self)
-{
-    ta__heap_page_emptied(page);
-    leave(self);
-}
-
-/* The page is another thread's, or has flags. */
-TA_COLD static void free_elsewhere(mi_page_t *page, void *block, struct ta__thread *self)
-{
-    ta__heap_free_slow(page, block);
-    leave(self);
-}
-
-/* Either, in a traced operation. */
-TA_COLD static void free_traced_rest(mi_page_t *page, void *block, struct ta__thread *self, uint32_t gate)
-{
-    if (block != NULL)
-        ta__heap_free(page, block);
-    else
-        ta__heap_page_emptied(page);
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-}
-
-TA_COLD static void free_flush(struct ta__thread *self, uint32_t gate)
-{
-    ta__counters_flush(self);
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-}
-
-/* What is left of the free of a block of a domain: it is not local, or its page was emptied, or sums are due. */
-TA_COLD static void free_in_domain_rest(mi_page_t *page, void *block, struct ta__thread *self, uint32_t gate,
-                                        struct ta__domain_slot *slot)
-{
-    if (block != NULL)
-        ta__heap_free(page, block);
-    else if (page != NULL)
-        ta__heap_page_emptied(page);
-    if (ta__domain_is_flush_due(slot))
-        ta__domain_flush(self, slot);
-    if (ta__is_flush_due(self))
-        ta__counters_flush(self);
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-}
-
-TA_INLINE void put_back(mi_page_t *page, struct ta__header *header, struct ta__thread *self, uint32_t gate,
-                        struct ta__domain_slot *slot)
-{
-    if (TA_UNLIKELY(!ta__heap_is_local(page)))
-        return free_in_domain_rest(page, header, self, gate, slot);
-    if (TA_UNLIKELY(ta__heap_push(page, header)))
-        return free_in_domain_rest(page, NULL, self, gate, slot);
-    if (TA_UNLIKELY(ta__domain_is_flush_due(slot)))
-        return free_in_domain_rest(NULL, NULL, self, gate, slot);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-}
-
-/* This thread's slot of the block's domain; no part of the heap in it: the thread's first of the domain, or it is gone.
- */
-TA_INLINE struct ta__domain_slot *slot_of_block(const struct ta__thread *self, const struct ta__header *header)
-{
-    return &self->domains->slots[ta__leaves()[header->leaf].domain];
-}
-
-/* A block of another domain than 0, or one that the slow path understands. */
-__attribute__((noinline)) static void free_in_domain(void *user, struct ta__thread *self, mi_page_t *page,
-                                                     uint32_t gate)
-{
-    struct ta__header *header = ta__header_of(user);
-    uint32_t check = header->check ^ (uint32_t)(uintptr_t)user;
-    if (check == (ta__header_key | TA__KIND_DOMAIN)) {
-        uint64_t size = header->size_and_epoch; /* without a trace: the epoch is 0 */
-        if (TA_UNLIKELY(size >> 32 != 0 || self->domains == NULL))
-            return free_slow(user);
-        struct ta__domain_slot *slot = slot_of_block(self, header);
-        if (TA_UNLIKELY(slot->theap == NULL))
-            return free_slow(user);
-        ta__domain_count_out(slot, size);
-        return put_back(page, header, self, gate, slot);
-    }
-    uint64_t size = header->size_and_epoch ^ self->epoch_bits;
-    if (TA_UNLIKELY(check != (self->traced_check ^ (TA__KIND_TRACED ^ TA__KIND_DOMAIN)) || size >> 32 != 0 ||
-                    self->domains == NULL))
-        return free_slow(user); /* of another epoch, aligned, weighted, huge, or wrong */
-    struct ta__domain_slot *slot = slot_of_block(self, header);
-    if (TA_UNLIKELY(slot->theap == NULL))
-        return free_slow(user);
-    ta__store_relaxed(&self->world.view, 0u);
-    ta__compiler_fence();
-    ta__count_out(self, header->leaf, size);
-    ta__domain_count_out(slot, size);
-    if (TA_UNLIKELY(ta__is_flush_due(self)))
-        return free_in_domain_rest(page, header, self, gate, slot);
-    put_back(page, header, self, gate, slot);
-}
-
-__attribute__((noinline)) static void free_gated(void *user, struct ta__thread *self)
-{
-    uint32_t gate = ta__gate_read();
-    if (TA_UNLIKELY(gate != self->world.view))
-        return free_slow(user);
-    mi_page_t *page = ta__heap_page_of(user);
-    if (TA_UNLIKELY(page == NULL))
-        return free_slow(user);
-    struct ta__header *header = ta__header_of(user);
-    uint64_t size;
-    if (TA_LIKELY(ta__header_is_traced(user, self->traced_check, self->epoch_bits, &size))) {
-        ta__store_relaxed(&self->world.view, 0u);
-        ta__compiler_fence();
-        ta__count_out(self, header->leaf, size); /* the trace goes before the block can come back */
-    } else if (!ta__header_is_plain(user)) {
-        return free_in_domain(user, self, page, gate);
-    }
-    if (TA_UNLIKELY(!ta__heap_is_local(page)))
-        return free_traced_rest(page, header, self, gate);
-    if (TA_UNLIKELY(ta__heap_push(page, header)))
-        return free_traced_rest(page, NULL, self, gate);
-    if (TA_UNLIKELY(ta__is_flush_due(self)))
-        return free_flush(self, gate);
-    ta__compiler_fence();
-    ta__store_relaxed(&self->world.view, gate);
-    leave(self);
-}
-
-TA_ENTRY void ta_free(void *user)
-{
-    struct ta__thread *self = ta__self;
-    ta__world_mark(&self->world);
-    TA__GO_IF_GATED(gated);
-    mi_page_t *page = ta__heap_page_of(user);
-    if (TA_UNLIKELY(page == NULL || !ta__header_is_plain(user)))
-        return free_slow(user);
-    if (TA_UNLIKELY(!ta__heap_is_local(page)))
-        return self->theap != TA__THEAP_EMPTY ? free_elsewhere(page, ta__header_of(user), self) : free_slow(user);
-    if (TA_UNLIKELY(ta__heap_push(page, ta__header_of(user))))
-        return free_emptied(page, self);
-    leave(self);
-    return;
-
-gated:
-    free_gated(user, self);
-}
-
-/* ---- the others: one request each, served by slow.c -------------------------------------------------------------- */
-
-__attribute__((noinline)) static void *realloc_block(void *user, size_t size)
-{
-    ta__mark_entered();
-    return ta__reallocate(user, size, TA__DOMAIN_AMBIENT, TA__CALLER());
-}
-
-TA_ENTRY void *ta_realloc(void *user, size_t size)
-{
-    if (user == NULL)
-        return malloc_here(size);
-    return realloc_block(user, size);
-}
-
-TA_ENTRY void *ta_reallocarray(void *user, size_t count, size_t size)
-{
-    size_t bytes;
-    if (TA_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
-        return ta__out_of_memory();
-    ta__mark_entered();
-    return ta__reallocate(user, bytes, TA__DOMAIN_AMBIENT, TA__CALLER());
+    if (TA_UNLIKELY(size - 1 >= ta__owner_read(&self->plain_limit)))
+        return calloc_gated(size, self);
+    void *block = ta__heap_pop(self->theap, size);
+    return TA_LIKELY(block != NULL) ? memset(block, 0, size) : calloc_gated(size, self);
 }
 
 TA_ALSO_NAMED(malloc, ta_malloc)
-TA_ALSO_NAMED(free, ta_free)
 TA_ALSO_NAMED(calloc, ta_calloc)
-TA_ALSO_NAMED(realloc, ta_realloc)
-TA_ALSO_NAMED(reallocarray, ta_reallocarray)
-
-/* operator delete in all its forms is free; the other forms of new are in override_new.c. */
-TA_ALSO_NAMED(_Znwm, ta__new)
-TA_ALSO_NAMED(_Znam, ta__new)
-TA_ALSO_NAMED(_ZdlPv, ta_free)
-TA_ALSO_NAMED(_ZdaPv, ta_free)
-/* Sizes, alignments and tags say nothing that the header does not know: the further arguments are not looked at. */
-TA_ALSO_NAMED(_ZdlPvm, ta_free)
-TA_ALSO_NAMED(_ZdaPvm, ta_free)
-TA_ALSO_NAMED(_ZdlPvSt11align_val_t, ta_free)
-TA_ALSO_NAMED(_ZdaPvSt11align_val_t, ta_free)
-TA_ALSO_NAMED(_ZdlPvmSt11align_val_t, ta_free)
-TA_ALSO_NAMED(_ZdaPvmSt11align_val_t, ta_free)
-TA_ALSO_NAMED(_ZdlPvRKSt9nothrow_t, ta_free)
-TA_ALSO_NAMED(_ZdaPvRKSt9nothrow_t, ta_free)
-TA_ALSO_NAMED(_ZdlPvSt11align_val_tRKSt9nothrow_t, ta_free)
-TA_ALSO_NAMED(_ZdaPvSt11align_val_tRKSt9nothrow_t, ta_free)
-TA_ALSO_NAMED(cfree, ta_free)
-TA_ALSO_NAMED(free_sized, ta_free)
-TA_ALSO_NAMED(free_aligned_sized, ta_free)

@@ -2,17 +2,19 @@
  *
  *      the pointer is …                          what happens
  *      in no page of ours                        ignored and counted: it may belong to another allocator
- *      in our memory, header does not verify     one line; then abort, or leak with on_corruption=leak
+ *      in our memory, but no live block          one line; then abort, or leak with on_corruption=leak
  *      the same where a destroyed domain was      one line for the first; ignored and counted
  *
- * The line says what the pointer most likely is, and with tracing on where the block it points into was allocated. */
+ * The line says what the pointer most likely is. With tracing on, the stack that allocated the block it points into
+ * follows; of a block that was freed, with remember_frees=N, who freed it and who had allocated it. */
 #include "alloc/alloc.h"
+#include "alloc/describe.h"
+#include "alloc/remembered_frees.h"
 
 #include <stdlib.h>
 
 #include "base/atomics.h"
 #include "base/message.h"
-#include "trace/modules.h"
 
 void ta__foreign(void *user)
 {
@@ -20,44 +22,22 @@ void ta__foreign(void *user)
     ta__add_relaxed(&ta__trace_events.foreign_frees, 1);
 }
 
-/* The live block around an address, or NULL. */
-static struct ta__header *surrounding_block(void *user)
+static void send(struct ta__message *line, void *unused)
 {
-    mi_page_t *page = ta__heap_page(user);
-    if (page == NULL)
-        return NULL;
-    uintptr_t start = (uintptr_t)mi_page_start(page);
-    size_t bytes = mi_page_block_size(page);
-    if ((uintptr_t)user < start || bytes == 0)
-        return NULL;
-    struct ta__header *header = ta__header_in_block((void *)(start + ((uintptr_t)user - start) / bytes * bytes));
-    if (!ta__header_verifies(ta__header_user(header)))
-        return NULL;
-    uintptr_t begin = (uintptr_t)ta__header_user(header);
-    return (uintptr_t)user > begin && (uintptr_t)user - begin < bytes ? header : NULL;
+    (void)unused;
+    ta__message_send(line);
 }
 
-static void say_frames(uint32_t leaf)
+static void say_stack(const char *heading, const uint64_t *frames, size_t count)
 {
-    enum { FRAMES_SHOWN = 32 };
-    uint64_t addresses[FRAMES_SHOWN];
-    size_t count = ta__leaf_frames(leaf, addresses, FRAMES_SHOWN);
-    for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++) {
-        uint64_t address = addresses[i];
-        struct ta__message message;
-        ta__message_begin_plain(&message);
-        ta__message_text(&message, "  ");
-        ta__module_id id = ta__module_find((uintptr_t)address);
-        if (id.v != 0) {
-            const struct ta__module *module = ta__module_at(id);
-            ta__message_text(&message, module->path);
-            ta__message_text(&message, "+");
-            ta__message_hex(&message, address - module->bias);
-        } else {
-            ta__message_hex(&message, address);
-        }
-        ta__message_send(&message);
-    }
+    struct ta__message message;
+    if (count == 0 || frames[0] == 0)
+        return;
+    ta__message_begin_plain(&message);
+    ta__message_text(&message, heading);
+    ta__message_text(&message, " (most recent call first):");
+    ta__message_send(&message);
+    ta__describe_frames(frames, count, send, NULL);
 }
 
 void ta__misuse_dead(const char *call, void *user)
@@ -75,32 +55,64 @@ void ta__misuse_dead(const char *call, void *user)
     ta__message_send(&message);
 }
 
+/* What the pointer most likely is, behind "free(0x…): ". */
+static void say_interior(struct ta__message *message, const struct ta__block_around *block)
+{
+    ta__message_text(message, "not the start of a block, ");
+    ta__message_number(message, (uint64_t)block->offset);
+    ta__message_text(message, " bytes inside one of ");
+    ta__message_number(message, block->size);
+    if ((ta__gate_read() & TA__GATE_TRACING) == 0)
+        ta__message_text(message, "; with TRACEALLOC=100 in the environment, it would say who allocated that");
+}
+
+static void say_freed(struct ta__message *message, const struct ta__remembered_free *freed)
+{
+    ta__message_text(message, "double free of a block of ");
+    ta__message_number(message, freed->size);
+    ta__message_text(message, " bytes, which thread ");
+    ta__message_number(message, freed->thread);
+    ta__message_text(message, " has freed");
+    if (freed->allocated[0] == 0)
+        ta__message_text(message, "; with TRACEALLOC=100 in the environment, it would say who allocated it");
+}
+
+static void say_dead(struct ta__message *message)
+{
+    ta__message_text(message, "double free or damaged block");
+    if (!ta__frees_are_remembered())
+        ta__message_text(message, "; with remember_frees=100000 in TRACEALLOC_OPTIONS, it would say who freed it");
+}
+
 void ta__misuse(const char *call, void *user)
 {
-    ta__add_relaxed(&ta__trace_events.invalid_frees, 1);
+    struct ta__block_around block;
+    struct ta__remembered_free freed, again;
+    int is_inside = ta__live_block_around((uintptr_t)user, &block) && block.offset != 0;
+    int was_freed = !is_inside && ta__frees_recall(user, 0, &freed) && freed.user == (uintptr_t)user;
     struct ta__message message;
+    ta__add_relaxed(&ta__trace_events.invalid_frees, 1);
     ta__message_begin(&message);
     ta__message_text(&message, call);
     ta__message_text(&message, "(");
     ta__message_hex(&message, (uintptr_t)user);
-    struct ta__header *around = surrounding_block(user);
-    if (around == NULL) {
-        ta__message_text(&message, "): double free or damaged block");
-    } else {
-        ta__message_text(&message, "): not the start of a block, ");
-        ta__message_number(&message, (uintptr_t)user - (uintptr_t)ta__header_user(around));
-        ta__message_text(&message, " bytes inside one of ");
-        ta__message_number(&message, ta__header_size(around));
-        if ((ta__gate_read() & TA__GATE_TRACING) == 0)
-            ta__message_text(&message, "; with TRACEALLOC=100 in the environment, it would say who allocated that");
-    }
+    ta__message_text(&message, "): ");
+    if (is_inside)
+        say_interior(&message, &block);
+    else if (was_freed)
+        say_freed(&message, &freed);
+    else
+        say_dead(&message);
     ta__message_send(&message);
-    if (around != NULL && (ta__header_kind(ta__header_user(around)) & TA__KIND_TRACED) != 0 &&
-        ta__trace_is_present(ta__header_epoch(around))) {
-        ta__message_begin_plain(&message);
-        ta__message_text(&message, "Memory block allocated at (most recent call first):");
-        ta__message_send(&message);
-        say_frames(around->leaf);
+    if (ta__frees_recall(user, 1, &again))
+        say_stack("This free is at", again.freed, TA__REMEMBERED_FRAMES);
+    if (was_freed) {
+        say_stack("Freed before at", freed.freed, TA__REMEMBERED_FRAMES);
+        say_stack("Allocated at", freed.allocated, TA__REMEMBERED_FRAMES);
+    }
+    if (is_inside && block.leaf != 0) {
+        uint64_t frames[TA__DESCRIBED_FRAMES];
+        say_stack("Memory block allocated at", frames, ta__leaf_frames(block.leaf, frames, TA__DESCRIBED_FRAMES));
     }
     if (!ta__options.leak_on_corruption)
         abort();

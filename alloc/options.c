@@ -158,10 +158,51 @@ static int set_max_contexts(const char *value, size_t length)
     return 1;
 }
 
+static int set_table_memory(const char *value, size_t length)
+{
+    int64_t size = size_number(value, length);
+    if (size < 64 << 10)
+        return 0;
+    ta__options.table_memory = (uint64_t)size;
+    return 1;
+}
+
+static int set_file_limit(const char *value, size_t length)
+{
+    int64_t number = size_number(value, length);
+    ta__options.file_limit = (uint64_t)number;
+    return number >= 64 << 10;
+}
+
 static int set_on_corruption(const char *value, size_t length)
 {
     ta__options.leak_on_corruption = span_is(value, length, "leak");
     return ta__options.leak_on_corruption || span_is(value, length, "abort");
+}
+
+static int set_headers(const char *value, size_t length)
+{
+    ta__options.has_headers = span_is(value, length, "always");
+    return ta__options.has_headers || span_is(value, length, "traced");
+}
+
+/* A double free is noticed where blocks have headers. */
+static int set_remember_frees(const char *value, size_t length)
+{
+    int64_t number = size_number(value, length);
+    if (number < 0 || number > 1 << 22)
+        return 0;
+    ta__options.remember_frees = (uint32_t)number;
+    return 1;
+}
+
+/* Milliseconds; -1: never. */
+static int set_purge_delay(const char *value, size_t length)
+{
+    int64_t delay = span_is(value, length, "never") ? -1 : size_number(value, length);
+    ta__options.purge_delay = (int32_t)delay;
+    ta__options.has_purge_delay = 1;
+    return (delay >= 0 && delay <= 1000000) || span_is(value, length, "never");
 }
 
 static int yes_or_no(const char *value, size_t length, int *answer)
@@ -184,8 +225,16 @@ static int set_output(const char *value, size_t length)
     return set_text(value, length, ta__options.output, sizeof ta__options.output);
 }
 
+static int set_family(const char *value, size_t length)
+{
+    return set_text(value, length, ta__options.family, sizeof ta__options.family);
+}
+
 static int set_series(const char *value, size_t length)
 {
+    ta__options.is_paced = span_is(value, length, "auto");
+    if (ta__options.is_paced)
+        return ta__options.is_series = 1;
     return yes_or_no(value, length, &ta__options.is_series);
 }
 
@@ -221,6 +270,17 @@ static int set_interval(const char *value, size_t length)
     return at == length && milliseconds >= 10;
 }
 
+/* Not those that a fault raises, that our own writes may, that libc keeps for itself, and that nobody catches. */
+static int can_be_taken(int64_t number)
+{
+    static const int never[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                                SIGTRAP, SIGABRT, SIGSYS,  SIGXFSZ, SIGPIPE};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (number == never[i])
+            return 0;
+    return number > 0 && (number <= SIGSYS || number >= SIGRTMIN) && number <= SIGRTMAX;
+}
+
 static int set_signal(const char *value, size_t length)
 {
     static const struct {
@@ -235,7 +295,7 @@ static int set_signal(const char *value, size_t length)
         if (span_is(value, length, names[i].name))
             ta__options.signal_number = names[i].number;
     int64_t number = size_number(value, length);
-    if (number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP)
+    if (can_be_taken(number))
         ta__options.signal_number = (int)number;
     return ta__options.signal_number != 0;
 }
@@ -264,6 +324,16 @@ static int set_loud(const char *value, size_t length)
     return yes_or_no(value, length, &ta__options.is_loud);
 }
 
+static int set_blocks(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.has_blocks);
+}
+
+static int set_control(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.has_channel);
+}
+
 static int set_rules(const char *value, size_t length)
 {
     return set_text(value, length, ta__options.rules, sizeof ta__options.rules);
@@ -282,6 +352,13 @@ static int set_process(const char *value, size_t length)
     return number > 0 && number <= INT32_MAX;
 }
 
+static int set_namespace(const char *value, size_t length)
+{
+    int64_t number = size_number(value, length);
+    ta__options.process_namespace = (uint64_t)number;
+    return number > 0;
+}
+
 static int set_follow(const char *value, size_t length)
 {
     int wanted;
@@ -297,17 +374,26 @@ static const struct option {
 } options[] = {
     {"sample", set_sample, "a size such as 512KiB"},
     {"max_contexts", set_max_contexts, "a number from 1024 to 268435456"},
+    {"table_memory", set_table_memory, "a size of at least 64KiB, such as 32MiB"},
     {"on_corruption", set_on_corruption, "abort or leak"},
+    {"headers", set_headers, "traced or always"},
+    {"remember_frees", set_remember_frees, "a number up to 4194304"},
+    {"purge_delay", set_purge_delay, "milliseconds from 0 to 1000000, or never"},
     {"output", set_output, "a file name of at most 255 bytes"},
     {"ends", set_ends, "yes or no"},
-    {"series", set_series, "yes or no"},
+    {"series", set_series, "yes, no or auto"},
+    {"file_limit", set_file_limit, "a size of at least 64KiB, such as 50MiB"},
     {"exit", set_at_exit, "yes or no"},
     {"interval", set_interval, "seconds, at least 0.01"},
     {"peak", set_peak, "yes, no, or a percentage from 1 to 1000"},
-    {"signal", set_signal, "a signal's name or number"},
+    {"signal", set_signal, "USR1, USR2, HUP, PROF, URG, or the number of a signal that no fault raises"},
     {"on_limit", set_on_limit, "snapshot or none"},
     {"loud", set_loud, "yes or no"},
+    {"blocks", set_blocks, "yes or no"},
+    {"control", set_control, "yes or no"},
     {"process", set_process, "the number of a process"},
+    {"family", set_family, "the name of a folder, at most 255 bytes"},
+    {"namespace", set_namespace, "the number of a namespace of processes"},
     {"follow", set_follow, "yes or no"},
     {"rules", set_rules, "the path of a file, at most 255 bytes"},
     {"domains_at_exit", set_domains_at_exit, "0 or 1"},
@@ -369,6 +455,7 @@ void ta__options_read(void)
     if (ta__options.no_follow && ta__options.process != getpid()) {
         ta__options.nframe = 0;
         ta__options.output[0] = '\0';
+        ta__options.has_channel = 0;
     }
     errno = saved_errno;
 }

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "base/world.h"
+#include "base/safepoint.h"
+
+#if defined(__GLIBC__) /* other C libraries know no such calls */
 
 /* ---- tuning: accepted and without effect ------------------------------------------------------------------------- */
 
@@ -37,17 +39,19 @@ TA_API int malloc_trim(size_t pad)
 
 /* ---- reports: from pages, without walking all blocks ------------------------------------------------------------- */
 
+/* Where nobody may look now, what was found last. */
 static size_t bytes_in_use(void)
 {
+    static size_t last;
     struct ta__thread *self = ta__thread_get();
-    if (self == NULL)
-        return 0;
-    size_t bytes = 0;
-    ta__world_stop(&self->world);
+    if (self == NULL || ta__safepoint_stop(&self->safepoint) != TA__STOP_DONE)
+        return ta__load_relaxed(&last);
+    size_t bytes = ta__heap_in_use(ta__plain_heap);
     for (uint32_t i = 0; i < ta__domain_count(); i++)
         if (ta__domain_at(i)->heap != NULL)
             bytes += ta__heap_in_use(ta__domain_at(i)->heap);
-    ta__world_resume();
+    ta__store_relaxed(&last, bytes);
+    ta__safepoint_resume(&self->safepoint);
     return bytes;
 }
 
@@ -116,4 +120,5 @@ TA_API int malloc_info(int options, FILE *stream)
     return written < 0 ? -1 : 0;
 }
 
+#endif
 #endif

@@ -46,9 +46,7 @@ static void throw_no_memory(void)
 
 static void *try_new(size_t size, size_t alignment, struct ta__caller caller)
 {
-    ta__mark_entered();
-    return ta__allocate(&(struct ta__request){.size = size, .alignment = alignment, .domain = TA__DOMAIN_AMBIENT},
-                        caller);
+    return ta__allocate_aligned(alignment != 0 ? alignment : 16, size, caller);
 }
 
 /* Asks the program's handler for help until there is memory, or no handler. */

@@ -9,17 +9,21 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "alloc/life.h"
+#include "alloc/setup.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "trace/sample.h"
-#include "trace/stacks.h"
+#include "trace/unwind/stack_bounds.h"
 
-struct ta__thread ta__thread_none = {.world = {.view = TA__VIEW_STALE},
+struct ta__thread ta__thread_none = {.safepoint = {.view = TA__VIEW_STALE},
                                      .theap = TA__THEAP_EMPTY,
+                                     .headed = TA__THEAP_EMPTY,
                                      .allocate = ta__malloc_any,
+                                     .create = ta__new_any,
+                                     .release = ta__free_any,
                                      .scope = ta__scope_none,
                                      .slot = -1};
 TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
@@ -29,11 +33,28 @@ TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
  * which runs when this library is relocated, before the program's: it puts a structure in place that is "inside" for
  * ever, whose requests are served from emergency memory. Then libc fills the storage, and it is gone. (Without ld.so
  * there is no such storage yet; no function may be called here.) */
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-extern struct r_debug _r_debug __attribute__((weak));
+static struct ta__thread early = {.theap = TA__THEAP_EMPTY,
+                                  .headed = TA__THEAP_EMPTY,
+                                  .allocate = ta__malloc_any,
+                                  .create = ta__new_any,
+                                  .release = ta__free_any,
+                                  .scope = ta__scope_none,
+                                  .slot = -1};
 
-static struct ta__thread early = {
-    .theap = TA__THEAP_EMPTY, .allocate = ta__malloc_any, .scope = ta__scope_none, .slot = -1};
+void ta__thread_stays_outside(void)
+{
+    ta__store_relaxed(&early.safepoint.view, 0u); /* of a child, whose parent was changing the mode */
+    ta__self = &early;
+}
+
+void ta__thread_may_stop(int may)
+{
+    if (ta__self == &early)
+        ta__store_relaxed(&early.safepoint.view, may ? TA__VIEW_STALE : 0u);
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+extern struct r_debug _r_debug __attribute__((weak));
 
 static void nothing(void)
 {
@@ -58,18 +79,46 @@ static struct {
     pthread_key_t end_key;
     int has_end_key;
     int reserve_used;
-} threads;
+} threads = {.lock = {.rank = TA__RANK_THREADS}};
+
+/* The thread gets its structure, gives it back, or must do without one: requests of signal handlers in the middle of
+ * that are served from emergency memory. */
+static TA_THREAD_LOCAL int does_without;
+
+void ta__thread_do_without(int change)
+{
+    does_without += change;
+    ta__compiler_fence();
+}
 
 /* For threads that find no memory mapped for them: without a structure they could not even allocate untraced. */
 enum { RESERVE = 64 };
 static struct ta__thread reserve[RESERVE];
 
+/* A fork has it with the gate shut, and may wait for a lock of libc that this thread holds: 0, as at the gate. */
+static int lock_threads(void)
+{
+    const struct timespec moment = {0, 100000};
+    for (int spin = 0; !ta__lock_try(&threads.lock); spin++) {
+        if (!ta__safepoint_wait(1))
+            return 0;
+        if (spin < 100)
+            ta__cpu_pause();
+        else
+            nanosleep(&moment, NULL);
+    }
+    return 1;
+}
+
 static struct ta__thread *take_structure(void)
 {
     struct ta__thread *self = NULL;
-    ta__lock_acquire(&threads.lock);
-    if (threads.idle_count > 0)
-        self = threads.idle[--threads.idle_count];
+    if (!lock_threads())
+        return NULL;
+    if (threads.idle_count > 0) { /* in this order: a child may be without the thread that was here */
+        ta__store_release(&threads.idle_count, threads.idle_count - 1);
+        self = threads.idle[threads.idle_count];
+    }
     ta__lock_release(&threads.lock);
     if (self == NULL) {
         self = ta__memory_map(sizeof *self);
@@ -89,9 +138,12 @@ static struct ta__thread *take_structure(void)
 
 static void give_structure(struct ta__thread *self)
 {
-    ta__lock_acquire(&threads.lock);
-    if (threads.idle_count < TA__WORLD_MEMBERS_MAX)
-        threads.idle[threads.idle_count++] = self;
+    if (!lock_threads())
+        return; /* it is lost */
+    if (threads.idle_count < TA__WORLD_MEMBERS_MAX) {
+        threads.idle[threads.idle_count] = self;
+        ta__store_release(&threads.idle_count, threads.idle_count + 1);
+    }
     ta__lock_release(&threads.lock);
 }
 
@@ -105,28 +157,9 @@ static void learn_name(struct ta__thread *self)
     ta__store_relaxed(&self->name[1], name[1]);
 }
 
-struct ta__thread *ta__thread_get(void)
+/* What a structure says of its thread, from the first request to the last. */
+static void begin_life(struct ta__thread *self)
 {
-    struct ta__thread *self = ta__self;
-    if (TA_LIKELY(self != &ta__thread_none))
-        return ta__load_relaxed(&self->world.view) == 0 ? NULL : self;
-    ta__process_ready();
-    if (ta__self != &ta__thread_none) /* the process set-up made it */
-        return ta__thread_get();
-    if (!ta__process_is_ready())
-        return NULL; /* called from within the set-up */
-
-    int saved_errno = errno;
-    self = take_structure();
-    if (self == NULL)
-        return NULL;
-    /* Allocations of the calls below (keys, names) find a thread that is inside, and go to emergency memory. */
-    ta__store_relaxed(&self->world.view, 0u);
-    self->theap = TA__THEAP_EMPTY;
-    self->allocate = ta__malloc_any;
-    ta__self = self;
-    self->slot = ta__world_join(&self->world);
-    ta__world_enter(&self->world);
     learn_name(self);
     if (threads.has_end_key)
         pthread_setspecific(threads.end_key, self);
@@ -138,22 +171,66 @@ struct ta__thread *ta__thread_get(void)
     self->sample_random = (uint64_t)(uint32_t)self->number << 32 | ta__header_key;
     if (ta__trace_sample_bytes() != 0)
         self->sample_left = ta__sample_interval(&self->sample_random, ta__trace_sample_bytes());
-    void *theap = self->slot >= 0 ? ta__heap_part(ta__domain_at(0)->heap) : NULL;
+}
+
+/* Inside an operation, which this ends. Afterwards the thread has no structure. */
+static void leave_structure(struct ta__thread *self)
+{
+    ta__thread_do_without(1);
+    ta__self = &ta__thread_none;
+    ta__safepoint_leave(self->slot);
+    ta__safepoint_unseal(&self->safepoint, TA__VIEW_STALE);
+    give_structure(self);
+    ta__thread_do_without(-1);
+}
+
+static struct ta__thread *make_structure(void)
+{
+    struct ta__thread *self = take_structure();
+    if (self == NULL)
+        return NULL;
+    /* Allocations of the calls below (keys, names) find a thread that is inside, and go to emergency memory. */
+    ta__store_relaxed(&self->safepoint.view, 0u);
+    self->theap = self->headed = TA__THEAP_EMPTY;
+    ta__malloc_choose_any(self);
+    self->headed_word = _mi_prim_thread_id() | MI_PAGE_HAS_INTERIOR_POINTERS;
+    ta__self = self;
+    self->slot = ta__safepoint_join(&self->safepoint);
+    void *theap = NULL;
+    uint32_t gate;
+    if (ta__safepoint_try_enter(&self->safepoint, &gate, 1)) {
+        begin_life(self);
+        theap = self->slot >= 0 ? ta__heap_part(ta__plain_heap) : NULL;
+    }
     if (theap == NULL) {
-        ta__self = &ta__thread_none;
-        ta__world_leave(self->slot);
-        ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
-        ta__store_release(&self->world.in_op, 0u);
-        give_structure(self);
-        errno = saved_errno;
+        leave_structure(self);
         return NULL;
     }
     self->theap = theap;
     self->is_ready = 1;
-    ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
-    ta__store_release(&self->world.in_op, 0u);
-    errno = saved_errno;
+    ta__safepoint_unseal(&self->safepoint, TA__VIEW_STALE);
     return self;
+}
+
+struct ta__thread *ta__thread_get(void)
+{
+    struct ta__thread *self = ta__self;
+    if (TA_LIKELY(self != &ta__thread_none))
+        return ta__safepoint_is_shut(ta__load_relaxed(&self->safepoint.view)) ? NULL : self;
+    if (does_without != 0)
+        return NULL;
+    ta__process_ready();
+    if (ta__self != &ta__thread_none) /* the process set-up made it */
+        return ta__thread_get();
+    if (!ta__process_is_ready())
+        return NULL; /* called from within the set-up */
+
+    int saved_errno = errno;
+    ta__thread_do_without(1);
+    self = ta__self == &ta__thread_none ? make_structure() : NULL;
+    ta__thread_do_without(-1);
+    errno = saved_errno;
+    return self != NULL || ta__self == &ta__thread_none ? self : ta__thread_get(); /* or a handler made it just now */
 }
 
 /* Runs as a thread-specific destructor, before mimalloc's own (its key is younger). What other destructors allocate
@@ -163,20 +240,15 @@ static void thread_ends(void *value)
     struct ta__thread *self = value;
     if (ta__self != self)
         return;
-    ta__world_enter(&self->world);
-    ta__store_relaxed(&self->world.view, 0u);
+    ta__safepoint_enter(&self->safepoint);
     if (self->deferred != NULL)
         ta__thread_free_deferred(self);
     ta__counters_flush(self);
     ta__domains_thread_done(self);
     ta__heap_thread_done();
-    self->theap = TA__THEAP_EMPTY;
+    self->theap = self->headed = TA__THEAP_EMPTY;
     self->is_ready = 0;
-    ta__self = &ta__thread_none;
-    ta__world_leave(self->slot);
-    ta__store_relaxed(&self->world.view, TA__VIEW_STALE);
-    ta__store_release(&self->world.in_op, 0u);
-    give_structure(self);
+    leave_structure(self);
 }
 
 void ta__threads_init(void)
@@ -184,19 +256,29 @@ void ta__threads_init(void)
     threads.has_end_key = pthread_key_create(&threads.end_key, thread_ends) == 0;
 }
 
-void ta__threads_before_fork(void)
+/* Threads come and go outside of operations too. 0: the handler that forks interrupted this thread at that, or another
+ * thread does not get on with it: it may be in a handler that forks, and waits for us. */
+int ta__threads_before_fork(void)
 {
-    ta__lock_acquire(&threads.lock); /* threads come and go outside of operations too */
+    enum { TRIES = 1000 };
+    const struct timespec moment = {0, 100000};
+    int saved_errno = errno;
+    int tries = ta__lock_is_mine(&threads.lock) ? 0 : TRIES;
+    int is_taken = 0;
+    while (tries-- > 0 && !(is_taken = ta__lock_try(&threads.lock))) /* in any order: a handler may have interrupted who
+                                                                        holds others */
+        nanosleep(&moment, NULL);
+    errno = saved_errno;
+    return is_taken;
 }
 
-void ta__threads_after_fork_in_parent(void)
+void ta__threads_after_fork(void)
 {
     ta__lock_release(&threads.lock);
 }
 
-void ta__thread_after_fork(struct ta__thread *self)
+/* In a child that has not got the lock its holder is not there. */
+void ta__threads_after_fork_in_child(void)
 {
-    threads.lock.state = 0;
-    if (self != NULL)
-        self->tid = (int32_t)syscall(SYS_gettid);
+    ta__lock_after_fork(&threads.lock);
 }

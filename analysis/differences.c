@@ -1,8 +1,12 @@
 /* differences.c: what changed between two snapshots, group by group. */
 #include <stdlib.h>
 
+#include "analysis/number_sort.h"
 #include "analysis/size_text.h"
 #include "analysis/statistics.h"
+#include "analysis/arrays.h"
+#include "analysis/failure.h"
+#include "analysis/growing_text.h"
 
 ta__wide ta__difference_new(const struct ta__difference *row, enum ta__value value)
 {
@@ -52,6 +56,46 @@ static int compare_default(const void *a, const void *b)
         order = descending((ta__signed_wide)ta__difference_new(x, TA__VALUE_COUNT),
                            (ta__signed_wide)ta__difference_new(y, TA__VALUE_COUNT));
     return order != 0 ? order : descending(rank_of(x), rank_of(y));
+}
+
+/* The same where no sum is beyond 64 bits. */
+static uint64_t default_key(const void *user, uint32_t item, unsigned k)
+{
+    const struct ta__difference *row = &((const struct ta_differences *)user)->rows[item];
+    switch (k) {
+    case 0:
+        return ~(uint64_t)absolute(ta__difference_signed(row, TA__VALUE_SIZE));
+    case 1:
+        return ~(uint64_t)ta__difference_new(row, TA__VALUE_SIZE);
+    case 2:
+        return ~(uint64_t)absolute(ta__difference_signed(row, TA__VALUE_COUNT));
+    case 3:
+        return ~(uint64_t)ta__difference_new(row, TA__VALUE_COUNT);
+    default:
+        return UINT32_MAX - rank_of(row);
+    }
+}
+
+static int is_large(const struct ta__group *group)
+{
+    return group != NULL && (group->sums[TA__VALUE_SIZE] > UINT64_MAX || group->sums[TA__VALUE_COUNT] > UINT64_MAX);
+}
+
+static int sort_default(struct ta_differences *differences)
+{
+    for (size_t i = 0; i < differences->count; i++)
+        if (is_large(differences->rows[i].new_group) || is_large(differences->rows[i].old_group))
+            return ta__sort(differences->rows, differences->count, sizeof *differences->rows, compare_default);
+    uint32_t *order = ta__order_by_keys(differences, differences->count, 5, default_key);
+    struct ta__difference *rows = order == NULL ? NULL : ta__new_array(differences->count, sizeof *differences->rows);
+    for (size_t i = 0; rows != NULL && i < differences->count; i++)
+        rows[i] = differences->rows[order[i]];
+    free(order);
+    if (rows == NULL)
+        return -1;
+    free(differences->rows);
+    differences->rows = rows;
+    return 0;
 }
 
 static int join(struct ta_differences *differences)
@@ -201,36 +245,21 @@ static int compare_released(const void *a, const void *b)
 
 int ta_differences_sort(struct ta_differences *differences, enum ta_order order)
 {
-    int (*compare)(const void *, const void *) = NULL;
-    switch (order) {
-    case TA_ORDER_DEFAULT:
-        compare = compare_default;
-        break;
-    case TA_ORDER_COUNT:
-        compare = compare_count;
-        break;
-    case TA_ORDER_ALLOCATED_SIZE:
-        compare = compare_allocated_size;
-        break;
-    case TA_ORDER_ALLOCATED_COUNT:
-        compare = compare_allocated_count;
-        break;
-    case TA_ORDER_PEAK:
-        compare = compare_peak;
-        break;
-    case TA_ORDER_GROWTH:
-        compare = compare_growth;
-        break;
-    case TA_ORDER_RELEASED:
-        compare = compare_released;
-        break;
-    case TA_ORDER_TEMPORARY:
-        break;
-    }
-    if (compare == NULL)
-        return (unsigned)order <= TA_ORDER_RELEASED ? ta__fail("this order is for statistics only")
-                                                    : ta__fail("unknown order: %d", (int)order);
-    return ta__sort(differences->rows, differences->count, sizeof *differences->rows, compare);
+    static int (*const by_order[])(const void *, const void *) = {
+        [TA_ORDER_COUNT] = compare_count,
+        [TA_ORDER_ALLOCATED_SIZE] = compare_allocated_size,
+        [TA_ORDER_ALLOCATED_COUNT] = compare_allocated_count,
+        [TA_ORDER_PEAK] = compare_peak,
+        [TA_ORDER_GROWTH] = compare_growth,
+        [TA_ORDER_RELEASED] = compare_released,
+    };
+    if (order == TA_ORDER_DEFAULT)
+        return sort_default(differences);
+    if ((unsigned)order > TA_ORDER_RELEASED)
+        return ta__fail("unknown order: %d", (int)order);
+    if (by_order[order] == NULL)
+        return ta__fail("this order is for statistics only");
+    return ta__sort(differences->rows, differences->count, sizeof *differences->rows, by_order[order]);
 }
 
 void ta_differences_free(struct ta_differences *differences)

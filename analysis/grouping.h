@@ -3,7 +3,8 @@
 #define TA_ANALYSIS_GROUPING_H
 
 #include "analysis/ranking.h"
-#include "analysis/support.h"
+#include "analysis/growing_text.h"
+#include "analysis/wide.h"
 
 enum ta__value {
     TA__VALUE_SIZE,
@@ -29,7 +30,17 @@ struct ta__groups {
     enum ta__key key;
     struct ta__group *items;
     size_t count, capacity;
-    uint32_t *by_rank; /* group + 1, 0 = none */
+    uint32_t *by_rank;                  /* group + 1, 0 = none */
+    struct ta__own *own;                /* key OWN: whose frames they are */
+    uint32_t *group_of_trace;           /* NULL when cumulative: a trace is then in many */
+    uint32_t *first_trace, *next_trace; /* trace + 1, 0 = the end; row_members.c makes them when it is asked */
+};
+
+/* How frames that are further out count. */
+enum ta__cumulative {
+    TA__NOT_CUMULATIVE,
+    TA__CUMULATIVE,      /* as tracemalloc: a frame that occurs twice adds its trace twice */
+    TA__CUMULATIVE_ONCE, /* a trace is once in each of its groups */
 };
 
 /* Checks both as tracemalloc does: -1 with the error set. */

@@ -4,129 +4,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/support.h"
-#include "analysis/symbolizing.h"
+#include "analysis/arrays.h"
+#include "analysis/failure.h"
+#include "analysis/growing_text.h"
+#include "analysis/symbols/snapshot_symbols.h"
 #include "base/hash.h"
+#include "base/index.h"
 
 #define NONE         UINT32_MAX
 #define LOGICALS_MAX (1u << 26) /* no program comes near; a file may claim it with few bytes, by sharing symbols */
-
-/* Open addressing over ids that are stored elsewhere; lives only while the model is built. */
-struct index {
-    uint32_t *slots; /* id + 1, 0 = free */
-    size_t mask, used;
-};
 
 struct builder {
     struct ta__model *model;
     const struct ta__view *view;
     const struct ta__model_symbols *symbols;
-    struct index name_index, location_index;
+    struct ta__index name_index, location_index;
     uint32_t *name_of_string; /* memo: the view's string → name */
     uint32_t *name_of_symbol_string;
 };
 
-static int index_create(struct index *index, size_t expected)
-{
-    size_t slots = 64;
-    while (slots < expected * 2)
-        slots *= 2;
-    index->slots = ta__new_array(slots, sizeof *index->slots);
-    index->mask = slots - 1;
-    return index->slots == NULL ? -1 : 0;
-}
+/* ---- names and locations, each once ---- */
 
-static uint64_t hash_of_name(const struct ta__name *name)
+static uint64_t hash_of_name(const void *model, uint32_t row)
 {
+    const struct ta__name *name = &((const struct ta__model *)model)->names[row];
     return ta__hash_bytes(name->text, name->length);
 }
 
-static uint64_t hash_of_location(const struct ta__location *location)
+static int is_same_name(const void *model, uint32_t row, const void *wanted)
 {
-    return ta__hash_word((uint64_t)location->name << 32 | location->line);
-}
-
-/* Doubles the table when it is half full; `hash_of` hashes the item of an id. */
-static int index_make_room(struct index *index, const char *items, size_t item_size,
-                           uint64_t (*hash_of)(const void *item))
-{
-    if ((index->used + 1) * 2 <= index->mask + 1)
-        return 0;
-    struct index bigger = {0};
-    if (index_create(&bigger, index->mask + 1) != 0)
-        return -1;
-    for (size_t i = 0; i <= index->mask; i++) {
-        if (index->slots[i] == 0)
-            continue;
-        size_t at = hash_of(items + (index->slots[i] - 1) * item_size) & bigger.mask;
-        while (bigger.slots[at] != 0)
-            at = (at + 1) & bigger.mask;
-        bigger.slots[at] = index->slots[i];
-    }
-    bigger.used = index->used;
-    free(index->slots);
-    *index = bigger;
-    return 0;
-}
-
-static uint64_t hash_name_item(const void *item)
-{
-    return hash_of_name(item);
-}
-
-static uint64_t hash_location_item(const void *item)
-{
-    return hash_of_location(item);
+    const struct ta__name *name = &((const struct ta__model *)model)->names[row], *other = wanted;
+    return name->length == other->length && memcmp(name->text, other->text, name->length) == 0;
 }
 
 static int intern_name(struct builder *builder, const char *text, size_t length, uint32_t *id)
 {
     struct ta__model *model = builder->model;
-    struct index *index = &builder->name_index;
-    struct ta__name name = {text, length};
-    if (index_make_room(index, (const char *)model->names, sizeof *model->names, hash_name_item) != 0)
-        return -1;
-
-    size_t at = hash_of_name(&name) & index->mask;
-    for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
-        const struct ta__name *other = &model->names[index->slots[at] - 1];
-        if (other->length == length && memcmp(other->text, text, length) == 0) {
-            *id = index->slots[at] - 1;
-            return 0;
-        }
+    const struct ta__name name = {text, length};
+    if (ta__index_reserve(&builder->name_index, model->name_count, hash_of_name, model) != 0)
+        return ta__fail_memory();
+    uint32_t *slot = ta__index_find(&builder->name_index, ta__hash_bytes(text, length), is_same_name, model, &name);
+    if (*slot == 0) {
+        if (ta__grow(&model->names, &model->name_capacity, model->name_count + 1, sizeof *model->names) != 0)
+            return -1;
+        model->names[model->name_count++] = name;
+        *slot = (uint32_t)model->name_count;
     }
-    if (ta__grow(&model->names, &model->name_capacity, model->name_count + 1, sizeof *model->names) != 0)
-        return -1;
-    *id = (uint32_t)model->name_count++;
-    model->names[*id] = name;
-    index->slots[at] = *id + 1;
-    index->used++;
+    *id = *slot - 1;
     return 0;
 }
 
-static int intern_location(struct builder *builder, uint32_t name, uint32_t line, uint32_t *id)
+static uint64_t hash_location(struct ta__location location)
+{
+    return ta__hash_word((uint64_t)location.name << 32 | location.line);
+}
+
+static uint64_t hash_of_location(const void *model, uint32_t row)
+{
+    return hash_location(((const struct ta__model *)model)->locations[row]);
+}
+
+static int is_same_location(const void *model, uint32_t row, const void *wanted)
+{
+    const struct ta__location *location = &((const struct ta__model *)model)->locations[row], *other = wanted;
+    return location->name == other->name && location->line == other->line;
+}
+
+static int intern_location(struct builder *builder, struct ta__location location, uint32_t *id)
 {
     struct ta__model *model = builder->model;
-    struct index *index = &builder->location_index;
-    struct ta__location location = {name, line};
-    if (index_make_room(index, (const char *)model->locations, sizeof *model->locations, hash_location_item) != 0)
-        return -1;
-
-    size_t at = hash_of_location(&location) & index->mask;
-    for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
-        const struct ta__location *other = &model->locations[index->slots[at] - 1];
-        if (other->name == name && other->line == line) {
-            *id = index->slots[at] - 1;
-            return 0;
-        }
+    if (ta__index_reserve(&builder->location_index, model->location_count, hash_of_location, model) != 0)
+        return ta__fail_memory();
+    uint32_t *slot =
+        ta__index_find(&builder->location_index, hash_location(location), is_same_location, model, &location);
+    if (*slot == 0) {
+        if (ta__grow(&model->locations, &model->location_capacity, model->location_count + 1,
+                     sizeof *model->locations) != 0)
+            return -1;
+        model->locations[model->location_count++] = location;
+        *slot = (uint32_t)model->location_count;
     }
-    if (ta__grow(&model->locations, &model->location_capacity, model->location_count + 1, sizeof *model->locations) !=
-        0)
-        return -1;
-    *id = (uint32_t)model->location_count++;
-    model->locations[*id] = location;
-    index->slots[at] = *id + 1;
-    index->used++;
+    *id = *slot - 1;
     return 0;
 }
 
@@ -169,7 +127,7 @@ static int add_logical(struct builder *builder, struct ta__logical logical, uint
     struct ta__model *model = builder->model;
     if (model->logical_count == LOGICALS_MAX)
         return ta__fail("the snapshot has more than %u frames after inlining", LOGICALS_MAX);
-    if (intern_location(builder, file, line, &logical.location) != 0 ||
+    if (intern_location(builder, (struct ta__location){file, line}, &logical.location) != 0 ||
         ta__grow(&model->logicals, &model->logical_capacity, model->logical_count + 1, sizeof *model->logicals) != 0)
         return -1;
     model->logicals[model->logical_count++] = logical;
@@ -289,17 +247,40 @@ static int add_domains(struct builder *builder)
     return 0;
 }
 
+/* "make[123]", as people write it. */
+static int add_process(struct builder *builder, uint32_t pid, const struct ta__view_string *name, uint32_t *label)
+{
+    struct ta__text text = {0};
+    const char *slash = memrchr(name->text, '/', strcspn(name->text, " "));
+    const char *start = slash == NULL ? name->text : slash + 1;
+    size_t length = name->length - (size_t)(start - name->text);
+    while (length > 0 && start[length - 1] == ' ') /* a command line that was cut */
+        length--;
+    ta__text_add(&text, start, length);
+    ta__text_add_format(&text, "[%u]", pid);
+    return intern_label(builder, &text, label);
+}
+
 static int add_threads(struct builder *builder)
 {
     struct ta__model *model = builder->model;
     const struct ta__view *view = builder->view;
     model->thread_names = ta__new_array((size_t)view->thread_count + 1, sizeof *model->thread_names);
-    if (model->thread_names == NULL)
+    model->process_names = ta__new_array((size_t)view->thread_count + 1, sizeof *model->process_names);
+    if (model->thread_names == NULL || model->process_names == NULL ||
+        add_process(builder, view->pid, &view->strings[view->program], &model->process_names[0]) != 0)
         return -1;
     model->thread_names[0] = model->unknown_name;
     for (uint32_t i = 0; i < view->thread_count; i++) {
         struct ta__text text = {0};
         const struct ta__view_string *name = &view->strings[view->threads[i].name];
+        if (add_process(builder, view->threads[i].tid, name, &model->process_names[i + 1]) != 0)
+            return -1;
+        if ((view->threads[i].flags & TA__THREAD_IS_PROCESS) != 0) {
+            model->has_processes = 1;
+            model->thread_names[i + 1] = model->process_names[i + 1];
+            continue;
+        }
         ta__text_add_format(&text, "thread %u", view->threads[i].tid);
         if (name->length > 0) {
             ta__text_add_string(&text, " ");
@@ -327,8 +308,6 @@ static int build(struct builder *builder)
     builder->name_of_symbol_string = new_memo(builder->symbols->string_count);
     model->frames = ta__new_array(builder->view->frame_count, sizeof *model->frames);
     if (model->frames == NULL || builder->name_of_string == NULL || builder->name_of_symbol_string == NULL ||
-        index_create(&builder->name_index, builder->view->string_count) != 0 ||
-        index_create(&builder->location_index, builder->view->frame_count) != 0 ||
         intern_name(builder, "", 0, &empty) != 0 ||
         intern_name(builder, "<unknown>", strlen("<unknown>"), &model->unknown_name) != 0)
         return -1;
@@ -347,8 +326,8 @@ struct ta__model *ta__model_build(const struct ta__view *view, const struct ta__
     int status = build(&builder);
     free(builder.name_of_string);
     free(builder.name_of_symbol_string);
-    free(builder.name_index.slots);
-    free(builder.location_index.slots);
+    ta__index_free(&builder.name_index);
+    ta__index_free(&builder.location_index);
     if (status != 0) {
         ta__model_free(model);
         return NULL;
@@ -370,6 +349,8 @@ void ta__model_free(struct ta__model *model)
     free(model->domain_numbers);
     free(model->domain_names);
     free(model->thread_names);
+    free(model->process_names);
+    ta_own_rules_free(model->own_rules);
     ta__symbolized_free(model->symbolized);
     free(model);
 }

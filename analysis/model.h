@@ -1,6 +1,6 @@
 /* model.h: a loaded snapshot made ready for questions.
  *
- * Between the reader's tables (snapshot/view.h) and everything people see. The model adds to the view what grouping
+ * Between the reader's tables (snapshot/format/view.h) and everything people see. The model adds to the view what grouping
  * needs: logical frames (inlined calls expanded, addresses turned into lines) with numbers for their names and places.
  * It never expands stacks: all of it is in proportion to frames and contexts, not to traces times depth.
  *
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "snapshot/view.h"
+#include "snapshot/format/view.h"
 #include "tracealloc/analysis.h"
 
 struct ta__name {
@@ -56,9 +56,12 @@ struct ta__model {
     uint32_t *domain_numbers; /* of all traces, ascending, distinct */
     uint32_t *domain_names;   /* name: what people call it */
     uint32_t *thread_names;   /* name, by thread + 1 of the view; [0] = not kept apart */
+    uint32_t *process_names;  /* the same where they are processes; [0] = the snapshot's own */
+    int has_processes;
     size_t domain_count;
     char **labels; /* texts that belong to the model itself */
     size_t label_count, label_capacity;
+    struct ta_own_rules *own_rules;    /* whose code is one's own; NULL = the usual rules */
     struct ta__symbolized *symbolized; /* what it was built from, unless the view has symbols of its own */
 };
 
@@ -114,15 +117,25 @@ static inline int ta__trace_blocks(const struct ta__view_trace *trace, struct ta
 enum ta__traceback_kind {
     TA__TRACEBACK_EMPTY = 0,
     TA__TRACEBACK_FRAMES,   /* owner = struct ta_frame[], index = their number */
+    TA__TRACEBACK_OWNED,    /* the same, in memory of its own: ta_traceback_free */
     TA__TRACEBACK_CONTEXT,  /* owner = model, index = context: the whole stored stack */
     TA__TRACEBACK_LOCATION, /* owner = model, index = location: one frame */
     TA__TRACEBACK_NAME,     /* owner = model, index = name: one frame of line 0 */
+    TA__TRACEBACK_LOGICAL,  /* owner = model, index = logical: one frame with all that is known of it */
+    TA__TRACEBACK_FUNCTION, /* owner = model, index = logical: its module, line 0, and its function */
+    TA__TRACEBACK_MODULE,   /* owner = model, index = logical: its module, line 0 */
+    TA__TRACEBACK_KNOWN,    /* owner = model, index = ta__own_known_name: one frame of line 0 */
 };
 
 static inline struct ta_traceback ta__traceback(const struct ta__model *model, enum ta__traceback_kind kind,
                                                 uint32_t index)
 {
     return (struct ta_traceback){.total_nframe = -1, .owner = model, .kind = kind, .index = index};
+}
+
+static inline int ta__traceback_has_frames(struct ta_traceback traceback)
+{
+    return traceback.kind == TA__TRACEBACK_FRAMES || traceback.kind == TA__TRACEBACK_OWNED;
 }
 
 /* All frames, oldest first, in new memory; NULL when there is none. */

@@ -2,11 +2,11 @@
  * that looks into struct ta_snapshot. */
 #include "analysis/model.h"
 
-#include "analysis/support.h"
-#include "analysis/symbolizing.h"
+#include "analysis/failure.h"
+#include "analysis/symbols/snapshot_symbols.h"
 #include "base/atomics.h"
-#include "snapshot/object.h"
-#include "snapshot/read.h"
+#include "snapshot/format/handle.h"
+#include "snapshot/read/read.h"
 
 static void release(void *model)
 {

@@ -2,7 +2,8 @@
 #ifndef TA_ANALYSIS_SIZE_TEXT_H
 #define TA_ANALYSIS_SIZE_TEXT_H
 
-#include "analysis/support.h"
+#include "analysis/growing_text.h"
+#include "analysis/wide.h"
 
 /* `sign` = always write one. */
 void ta__size_text_add(struct ta__text *text, double size, int sign);

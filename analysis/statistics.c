@@ -3,28 +3,24 @@
 
 #include <stdlib.h>
 
+#include "analysis/number_sort.h"
 #include "analysis/size_text.h"
+#include "analysis/arrays.h"
+#include "analysis/failure.h"
+#include "analysis/growing_text.h"
 
 static int compare_wide(ta__wide a, ta__wide b)
 {
     return a < b ? -1 : a > b;
 }
 
-/* What the usual order needs of a group, side by side in memory. */
-struct sortable {
-    uint64_t size, count; /* saturated */
-    uint32_t rank;
-    uint32_t group;
-};
-
-static int compare_sortable(const void *a, const void *b)
+/* Size, count, key, all descending; where no sum is beyond 64 bits. */
+static uint64_t default_key(const void *user, uint32_t item, unsigned k)
 {
-    const struct sortable *x = a, *y = b;
-    if (x->size != y->size)
-        return x->size > y->size ? -1 : 1;
-    if (x->count != y->count)
-        return x->count > y->count ? -1 : 1;
-    return x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+    const struct ta__group *group = &((const struct ta__groups *)user)->items[item];
+    return k == 0   ? ~ta__saturate(group->sums[TA__VALUE_SIZE])
+           : k == 1 ? ~ta__saturate(group->sums[TA__VALUE_COUNT])
+                    : UINT32_MAX - group->rank;
 }
 
 /* The same for sums of any size: size, count, key, all descending. */
@@ -39,27 +35,20 @@ static int compare_default(const void *a, const void *b)
 
 static int sort_default(struct ta_statistics *statistics)
 {
-    size_t count = statistics->groups.count;
-    struct sortable *items = ta__new_array(count, sizeof *items);
-    if (items == NULL)
-        return -1;
-    int saturated = 0, status;
-    for (size_t i = 0; i < count; i++) {
-        const struct ta__group *group = &statistics->groups.items[i];
-        items[i] = (struct sortable){ta__saturate(group->sums[TA__VALUE_SIZE]),
-                                     ta__saturate(group->sums[TA__VALUE_COUNT]), group->rank, (uint32_t)i};
-        saturated |= items[i].size == UINT64_MAX || items[i].count == UINT64_MAX;
+    const struct ta__groups *groups = &statistics->groups;
+    int saturated = 0;
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct ta__group *group = &groups->items[i];
+        saturated |= group->sums[TA__VALUE_SIZE] > UINT64_MAX || group->sums[TA__VALUE_COUNT] > UINT64_MAX;
         statistics->rows[i] = group;
     }
-    if (saturated) {
-        status = ta__sort(statistics->rows, count, sizeof *statistics->rows, compare_default);
-    } else {
-        status = ta__sort(items, count, sizeof *items, compare_sortable);
-        for (size_t i = 0; status == 0 && i < count; i++)
-            statistics->rows[i] = &statistics->groups.items[items[i].group];
-    }
-    free(items);
-    return status;
+    if (saturated)
+        return ta__sort(statistics->rows, groups->count, sizeof *statistics->rows, compare_default);
+    uint32_t *order = ta__order_by_keys(groups, groups->count, 3, default_key);
+    for (size_t i = 0; order != NULL && i < groups->count; i++)
+        statistics->rows[i] = &groups->items[order[i]];
+    free(order);
+    return order == NULL ? -1 : 0;
 }
 
 static struct ta_statistics *make(const struct ta_snapshot *snapshot, const char *key_type, int cumulative,
@@ -100,6 +89,11 @@ struct ta_statistics *ta_snapshot_churn(const struct ta_snapshot *snapshot, cons
     return make(snapshot, key_type, cumulative, TA__TRACES_ALL);
 }
 
+struct ta_statistics *ta_group_by_own(const struct ta_snapshot *snapshot, int with_gone)
+{
+    return make(snapshot, "own", 0, with_gone ? TA__TRACES_ALL : TA__TRACES_LIVE);
+}
+
 size_t ta_statistics_count(const struct ta_statistics *statistics)
 {
     return statistics == NULL ? 0 : statistics->groups.count;
@@ -126,6 +120,18 @@ int ta_statistics_get(const struct ta_statistics *statistics, size_t index, stru
     const struct ta__group *group = statistics->rows[index];
     *statistic = make_row(group->sums, ta__group_traceback(&statistics->groups, group));
     return 0;
+}
+
+long ta_statistics_row_of(const struct ta_statistics *statistics, size_t trace)
+{
+    const struct ta__groups *groups = &statistics->groups;
+    if (groups->group_of_trace == NULL || trace >= groups->trace_count)
+        return -1;
+    const struct ta__group *group = &groups->items[groups->group_of_trace[trace]];
+    for (size_t row = 0; row < groups->count; row++)
+        if (statistics->rows[row] == group)
+            return (long)row;
+    return -1;
 }
 
 void ta_statistics_total(const struct ta_statistics *statistics, struct ta_statistic *total)
@@ -206,33 +212,20 @@ static int compare_temporary(const void *a, const void *b)
 
 int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order)
 {
-    int (*compare)(const void *, const void *) = NULL;
-    switch (order) {
-    case TA_ORDER_DEFAULT:
+    static int (*const by_order[TA_ORDER_RELEASED + 1])(const void *, const void *) = {
+        [TA_ORDER_COUNT] = compare_count,
+        [TA_ORDER_ALLOCATED_SIZE] = compare_allocated_size,
+        [TA_ORDER_ALLOCATED_COUNT] = compare_allocated_count,
+        [TA_ORDER_TEMPORARY] = compare_temporary,
+        [TA_ORDER_PEAK] = compare_peak,
+    };
+    if (order == TA_ORDER_DEFAULT)
         return sort_default(statistics);
-    case TA_ORDER_COUNT:
-        compare = compare_count;
-        break;
-    case TA_ORDER_ALLOCATED_SIZE:
-        compare = compare_allocated_size;
-        break;
-    case TA_ORDER_ALLOCATED_COUNT:
-        compare = compare_allocated_count;
-        break;
-    case TA_ORDER_TEMPORARY:
-        compare = compare_temporary;
-        break;
-    case TA_ORDER_PEAK:
-        compare = compare_peak;
-        break;
-    case TA_ORDER_GROWTH:
-    case TA_ORDER_RELEASED:
-        break;
-    }
-    if (compare == NULL)
-        return (unsigned)order <= TA_ORDER_RELEASED ? ta__fail("this order is for differences only")
-                                                    : ta__fail("unknown order: %d", (int)order);
-    return ta__sort(statistics->rows, statistics->groups.count, sizeof *statistics->rows, compare);
+    if ((unsigned)order > TA_ORDER_RELEASED)
+        return ta__fail("unknown order: %d", (int)order);
+    if (by_order[order] == NULL)
+        return ta__fail("this order is for differences only");
+    return ta__sort(statistics->rows, statistics->groups.count, sizeof *statistics->rows, by_order[order]);
 }
 
 void ta_statistics_free(struct ta_statistics *statistics)

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/names.h"
+#include "analysis/code_points.h"
+#include "analysis/own/own_keys.h"
 #include "analysis/size_text.h"
-#include "analysis/support.h"
+#include "analysis/arrays.h"
+#include "analysis/failure.h"
+#include "analysis/growing_text.h"
 #include "base/hash.h"
 
 int ta_frame_compare(const struct ta_frame *a, const struct ta_frame *b)
@@ -70,11 +73,16 @@ size_t ta_traceback_length(struct ta_traceback traceback)
 {
     switch (traceback.kind) {
     case TA__TRACEBACK_FRAMES:
+    case TA__TRACEBACK_OWNED:
         return traceback.index;
     case TA__TRACEBACK_CONTEXT:
         return context_length(traceback.owner, traceback.index);
     case TA__TRACEBACK_LOCATION:
     case TA__TRACEBACK_NAME:
+    case TA__TRACEBACK_LOGICAL:
+    case TA__TRACEBACK_FUNCTION:
+    case TA__TRACEBACK_MODULE:
+    case TA__TRACEBACK_KNOWN:
         return 1;
     default:
         return 0;
@@ -100,24 +108,58 @@ static void single_frame(struct ta_traceback traceback, struct ta_frame *frame)
 {
     const struct ta__model *model = traceback.owner;
     struct ta__location location = {traceback.index, 0};
+    if (traceback.kind == TA__TRACEBACK_LOGICAL) {
+        ta__model_frame(model, traceback.index, frame);
+        return;
+    }
+    if (traceback.kind == TA__TRACEBACK_FUNCTION) {
+        const struct ta__name *module = &model->names[model->logicals[traceback.index].module];
+        ta__model_frame(model, traceback.index, frame);
+        frame->filename = module->text;
+        frame->filename_length = module->length;
+        frame->lineno = 0;
+        return;
+    }
     if (traceback.kind == TA__TRACEBACK_LOCATION)
         location = model->locations[traceback.index];
-    *frame = (struct ta_frame){.filename = model->names[location.name].text,
-                               .filename_length = model->names[location.name].length,
+    if (traceback.kind == TA__TRACEBACK_MODULE)
+        location.name = model->logicals[traceback.index].module;
+    struct ta__name name = {NULL, 0};
+    if (traceback.kind == TA__TRACEBACK_KNOWN)
+        name = (struct ta__name){ta__own_known_name(traceback.index), strlen(ta__own_known_name(traceback.index))};
+    else
+        name = model->names[location.name];
+    *frame = (struct ta_frame){.filename = name.text,
+                               .filename_length = name.length,
                                .lineno = location.line,
                                .function = "",
                                .raw_name = "",
-                               .module = ""};
+                               .module = traceback.kind == TA__TRACEBACK_MODULE ? name.text : ""};
+}
+
+/* The oldest frame, in one walk to the root. */
+static void oldest_frame(const struct ta__model *model, uint32_t context, struct ta_frame *frame)
+{
+    while (context != 0 && parent_of(model, context) != 0)
+        context = parent_of(model, context);
+    struct ta__logical_range range = ta__model_range(model, context);
+    ta__model_frame(model, range.first + range.count - 1, frame);
 }
 
 int ta_traceback_frame(struct ta_traceback traceback, int64_t index, struct ta_frame *frame)
 {
+    if (traceback.kind == TA__TRACEBACK_CONTEXT && index == -1)
+        return context_frame(traceback.owner, traceback.index, 0, frame);
+    if (traceback.kind == TA__TRACEBACK_CONTEXT && index == 0) {
+        oldest_frame(traceback.owner, traceback.index, frame);
+        return 0;
+    }
     int64_t length = (int64_t)ta_traceback_length(traceback);
     if (index < 0)
         index += length;
     if (index < 0 || index >= length)
         return -1;
-    if (traceback.kind == TA__TRACEBACK_FRAMES)
+    if (ta__traceback_has_frames(traceback))
         *frame = ((const struct ta_frame *)traceback.owner)[index];
     else if (traceback.kind == TA__TRACEBACK_CONTEXT)
         return context_frame(traceback.owner, traceback.index, (size_t)(length - 1 - index), frame);
@@ -129,7 +171,7 @@ int ta_traceback_frame(struct ta_traceback traceback, int64_t index, struct ta_f
 size_t ta_traceback_frames(struct ta_traceback traceback, struct ta_frame *frames, size_t max)
 {
     size_t length = ta_traceback_length(traceback);
-    if (traceback.kind == TA__TRACEBACK_FRAMES) {
+    if (ta__traceback_has_frames(traceback)) {
         if (length > 0 && max > 0)
             memcpy(frames, traceback.owner, (length < max ? length : max) * sizeof *frames);
         return length;

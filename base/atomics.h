@@ -22,9 +22,9 @@
 #define ta__cas_relaxed(p, expected, v)                                                                                \
     __atomic_compare_exchange_n((p), (expected), (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
-/* The compiler may not move memory accesses across; the processor may. Partner of membarrier(2) on the rare side. */
+/* The compiler must not move memory accesses across this; the processor may. Its partner is membarrier(2) on the rare
+ * side. */
 #define ta__compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
-#define ta__fence_seq_cst()  __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 /* A counter that only its owner writes and others read at any time (relaxed). An ordinary addition to an aligned word:
  * one instruction, which nobody can see half done; spelled atomically it would be three, for the same stores. */
@@ -34,12 +34,26 @@
 #define ta__owner_add(p, v) (*(p) += (v))
 #endif
 
+/* The same where the compiler would read the word again at once: it must not make three instructions of one. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define ta__owner_add_in_place(p, v) __asm__("addq %1, %0" : "+m"(*(p)) : "er"((int64_t)(v)) : "cc")
+#else
+#define ta__owner_add_in_place(p, v) ta__owner_add((p), (int64_t)(v))
+#endif
+
 /* The owner's read of an aligned word that another thread may replace at any moment (relaxed), as the operand of the
  * instruction that needs it. */
 #if defined(__SANITIZE_THREAD__)
 #define ta__owner_read(p) ta__load_relaxed(p)
 #else
 #define ta__owner_read(p) (*(p))
+#endif
+
+/* An acquire load as the operand of the instruction that needs it, where the processor's plain loads are that. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define ta__operand_acquire(p) (*(p))
+#else
+#define ta__operand_acquire(p) ta__load_acquire(p)
 #endif
 
 TA_INLINE void ta__cpu_pause(void)

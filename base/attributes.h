@@ -18,5 +18,18 @@
 
 /* Functions that read the stacks of running code word by word: sanitizers would object to every red zone they cross. */
 #define TA_READS_STACKS __attribute__((no_sanitize("address", "thread", "undefined")))
+/* Such a function where it is to be inlined: into functions that sanitizers look at, it cannot be. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TA_READS_STACKS_INLINE __attribute__((noinline, unused)) TA_READS_STACKS static
+#else
+#define TA_READS_STACKS_INLINE TA_INLINE
+#endif
+
+/* Functions whose reads may race with writes that they do not mind: the thread sanitizer need not see them. */
+#if defined(__SANITIZE_THREAD__)
+#define TA_MAY_RACE __attribute__((noinline, unused, no_sanitize("thread"))) static
+#else
+#define TA_MAY_RACE TA_INLINE
+#endif
 
 #endif

@@ -23,6 +23,18 @@ TA_INLINE uint8_t *ta__put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
+/* Decimal digits and a final zero, in up to 21 bytes; answers where the zero is. */
+TA_INLINE char *ta__put_decimal(char *at, uint64_t number)
+{
+    unsigned count = 1;
+    for (uint64_t rest = number / 10; rest != 0; rest /= 10)
+        count++;
+    at[count] = '\0';
+    for (unsigned i = count; i-- > 0; number /= 10)
+        at[i] = (char)('0' + number % 10);
+    return at + count;
+}
+
 /* Signed numbers near zero become small unsigned ones: 0, -1, 1, -2 → 0, 1, 2, 3. */
 TA_INLINE uint64_t ta__zigzag(int64_t value)
 {
@@ -53,6 +65,24 @@ TA_INLINE uint8_t *ta__put_u64(uint8_t *at, uint64_t value)
     for (int i = 0; i < 8; i++)
         at[i] = (uint8_t)(value >> (8 * i));
     return at + 8;
+}
+
+/* For callers that say how large their structure is: as much of `ours` as they know, and zeros behind what we know. */
+TA_INLINE void ta__fill(void *theirs, size_t size, const void *ours, size_t our_size)
+{
+    memcpy(theirs, ours, size < our_size ? size : our_size);
+    if (size > our_size)
+        memset((char *)theirs + our_size, 0, size - our_size);
+}
+
+TA_INLINE uint32_t ta__u16_at(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8;
+}
+
+TA_INLINE uint32_t ta__u32_at(const uint8_t *bytes)
+{
+    return ta__u16_at(bytes) | ta__u16_at(bytes + 2) << 16;
 }
 
 /* A reader of [at, end). After `failed` is set every further get answers 0. */

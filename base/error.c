@@ -3,43 +3,41 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "base/attributes.h"
 #include "tracealloc.h"
-
-/* Exported although in no public header: the first library that the dynamic linker (or the static one) meets serves
- * all of them, so that an error set by one is read through the ta_error_text of another. */
-TA_API __attribute__((weak)) char *ta_error_buffer(void);
 
 /* Not in the static block of every thread: few threads ever fail. */
 static __thread __attribute__((tls_model("global-dynamic"))) char last_error[TA__MESSAGE_MAX];
 
-char *ta_error_buffer(void)
+__attribute__((weak)) const char *ta_error_text(void)
 {
     return last_error;
 }
 
-__attribute__((weak)) const char *ta_error_text(void)
+/* By the exported name, not last_error: the first library that the dynamic linker (or the static one) meets serves all
+ * of them, so that an error set by one is read through the ta_error_text of another. */
+static char *buffer(void)
 {
-    return ta_error_buffer();
+    return (char *)(uintptr_t)ta_error_text();
 }
 
 const char *ta__error_text(void)
 {
-    return ta_error_buffer();
+    return ta_error_text();
 }
 
 void ta__error_clear(void)
 {
-    ta_error_buffer()[0] = '\0';
+    buffer()[0] = '\0';
 }
 
 int ta__error_take(const struct ta__message *message)
 {
-    char *buffer = ta_error_buffer();
-    memcpy(buffer, message->text, message->length);
-    buffer[message->length] = '\0';
+    char *text = buffer();
+    memcpy(text, message->text, message->length);
+    text[message->length] = '\0';
     return -1;
 }
 
@@ -59,7 +57,7 @@ int ta__error_add_errno(int number)
 {
     struct ta__message message;
     ta__message_begin_plain(&message);
-    ta__message_text(&message, ta_error_buffer());
+    ta__message_text(&message, buffer());
     ta__message_text(&message, ": ");
     const char *words = ta__errno_text(number);
     if (words != NULL) {
@@ -73,5 +71,9 @@ int ta__error_add_errno(int number)
 
 const char *ta__errno_text(int number)
 {
+#if defined(__GLIBC__)
     return strerrordesc_np(number);
+#else
+    return strerror(number); /* other libraries have constants there */
+#endif
 }

@@ -1,7 +1,7 @@
 /* error.h: the text of the last error of this thread, for ta_error_text.
  *
  * No malloc and no stdio: a fixed buffer per thread. Every library of the project carries this file; a process that
- * uses two of them still has one buffer per thread, because the accessor below is exported and weak. */
+ * uses two of them still has one buffer per thread: that of the ta_error_text that the linker found first. */
 #ifndef TA_BASE_ERROR_H
 #define TA_BASE_ERROR_H
 

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,12 +9,85 @@
 #include <unistd.h>
 
 #include "base/atomics.h"
+#include "base/mappings.h"
+#include "base/small_file.h"
 
 static struct {
     size_t mapped;       /* bytes reserved now; any thread, relaxed */
     long fail_countdown; /* tests only: 0 = off */
     int fail_sticky;
 } memory;
+
+/* Every mapping, so that a reader from outside can tell our tables from the program's memory. An entry is taken by its
+ * address and completed by its size; 0 = free. Few are needed by most programs: further chunks are mapped when they are. */
+enum { REGIONS_AT_ONCE = 256, CHUNKS_MOST = 256 };
+struct region {
+    uintptr_t address;
+    size_t bytes;
+};
+static struct region first_regions[REGIONS_AT_ONCE];
+static struct region *region_chunks[CHUNKS_MOST] = {first_regions}; /* any thread; release after the chunk */
+static uint32_t regions_used;                                       /* entries ever used; relaxed */
+
+static struct region *region_at(uint32_t index)
+{
+    struct region *chunk = ta__load_acquire(&region_chunks[index / REGIONS_AT_ONCE]);
+    return chunk == NULL ? NULL : &chunk[index % REGIONS_AT_ONCE];
+}
+
+static void add_chunk(uint32_t chunk)
+{
+    struct region *none = NULL;
+    size_t bytes = REGIONS_AT_ONCE * sizeof *none;
+    void *fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return;
+    *(struct region *)fresh = (struct region){(uintptr_t)fresh, bytes}; /* it is one itself */
+    if (!ta__cas_acq_rel(&region_chunks[chunk], &none, (struct region *)fresh))
+        munmap(fresh, bytes);
+}
+
+static void region_put(uintptr_t address, size_t bytes)
+{
+    for (uint32_t i = 0; i < REGIONS_AT_ONCE * CHUNKS_MOST; i++) {
+        uintptr_t none = 0;
+        if (region_at(i) == NULL)
+            add_chunk(i / REGIONS_AT_ONCE);
+        struct region *region = region_at(i);
+        if (region == NULL)
+            return;
+        if (ta__load_relaxed(&region->address) != 0 || !ta__cas_relaxed(&region->address, &none, address))
+            continue;
+        ta__store_relaxed(&region->bytes, bytes);
+        uint32_t used = ta__load_relaxed(&regions_used);
+        while (used <= i && !ta__cas_relaxed(&regions_used, &used, i + 1))
+            ;
+        return;
+    }
+}
+
+static void region_take(uintptr_t address)
+{
+    uint32_t used = ta__load_relaxed(&regions_used);
+    for (uint32_t i = 0; i < used; i++) {
+        struct region *region = region_at(i);
+        if (region == NULL || ta__load_relaxed(&region->address) != address)
+            continue;
+        ta__store_relaxed(&region->bytes, (size_t)0);
+        ta__store_release(&region->address, (uintptr_t)0);
+        return;
+    }
+}
+
+struct ta__fact ta__facts_memory[] = {
+    TA__FACT_AT("regions.chunks", region_chunks),
+    TA__FACT("regions.chunk", REGIONS_AT_ONCE),
+    TA__FACT_AT("regions.used", regions_used),
+    TA__FACT("region.bytes", sizeof(struct region)),
+    TA__FACT_FIELD("region.address", struct region, address),
+    TA__FACT_FIELD("region.size", struct region, bytes),
+    TA__FACTS_END,
+};
 
 static int failure_injected(void)
 {
@@ -35,7 +107,8 @@ void *ta__memory_map(size_t bytes)
     if (failure_injected())
         return NULL;
     int saved_errno = errno;
-    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *address = ta__mapping_make(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                                     -1, 0, TA__MAPPED_FOR_TABLES);
     /* Tables are large and touched here and there: where the system makes every page it can a huge one, each thread's
      * would cost two MiB apiece. */
     if (address != MAP_FAILED)
@@ -44,6 +117,7 @@ void *ta__memory_map(size_t bytes)
     if (address == MAP_FAILED)
         return NULL;
     ta__add_relaxed(&memory.mapped, bytes);
+    region_put((uintptr_t)address, bytes);
     return address;
 }
 
@@ -52,9 +126,26 @@ void ta__memory_unmap(void *address, size_t bytes)
     if (address == NULL)
         return;
     int saved_errno = errno;
-    munmap(address, bytes);
+    region_take((uintptr_t)address); /* before another mapping can have the place */
+    (void)ta__mapping_drop(address, bytes);
     errno = saved_errno;
     __atomic_sub_fetch(&memory.mapped, bytes, __ATOMIC_RELAXED);
+}
+
+/* ThreadSanitizer follows mmap and munmap, but no mremap: where memory moved, it takes the old place's next owner for a
+ * race with its first. Its build moves memory by hand. */
+static void *remap(void *address, size_t old_bytes, size_t new_bytes)
+{
+#if defined(__SANITIZE_THREAD__)
+    void *moved = mmap(NULL, new_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (moved != MAP_FAILED) {
+        memcpy(moved, address, old_bytes);
+        munmap(address, old_bytes);
+    }
+    return moved;
+#else
+    return ta__system_mremap(address, old_bytes, new_bytes, MREMAP_MAYMOVE, NULL);
+#endif
 }
 
 void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes)
@@ -62,10 +153,14 @@ void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes)
     if (failure_injected())
         return NULL;
     int saved_errno = errno;
-    void *grown = mremap(address, old_bytes, new_bytes, MREMAP_MAYMOVE);
+    region_take((uintptr_t)address);
+    void *grown = remap(address, old_bytes, new_bytes);
     errno = saved_errno;
+    region_put((uintptr_t)(grown != MAP_FAILED ? grown : address), grown != MAP_FAILED ? new_bytes : old_bytes);
     if (grown == MAP_FAILED)
         return NULL;
+    ta__mapping_forget(address, old_bytes);
+    ta__mapping_note(grown, new_bytes, TA__MAPPED_FOR_TABLES);
     ta__add_relaxed(&memory.mapped, new_bytes - old_bytes);
     return grown;
 }
@@ -85,25 +180,27 @@ void ta__memory_reset(void *address, size_t bytes)
     errno = saved_errno;
 }
 
+void ta__memory_zero(void *address, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)address, end = begin + bytes;
+    uintptr_t whole = (begin + page - 1) & ~(page - 1), whole_end = end & ~(page - 1);
+    if (whole >= whole_end) {
+        memset(address, 0, bytes);
+        return;
+    }
+    memset(address, 0, whole - begin);
+    ta__memory_reset((void *)whole, whole_end - whole);
+    memset((void *)whole_end, 0, end - whole_end);
+}
+
 /* The number that follows `label` in a file of /proc; 0 when it cannot be read. */
 static size_t number_in(const char *path, const char *label)
 {
     char text[4096];
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return 0;
-    ssize_t length = read(descriptor, text, sizeof text - 1);
-    close(descriptor);
-    text[length > 0 ? length : 0] = '\0';
-    const char *at = strstr(text, label);
-    if (at == NULL)
-        return 0;
-    size_t number = 0;
-    for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
-        ;
-    for (; *at >= '0' && *at <= '9'; at++)
-        number = number * 10 + (size_t)(*at - '0');
-    return number;
+    ta__small_file(path, text, sizeof text);
+    const char *at = ta__behind(text, label);
+    return at == NULL ? 0 : ta__decimal_at(at);
 }
 
 size_t ta__memory_promised(const char *overcommit, const char *meminfo)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/attributes.h"
+#include "base/facts.h"
 
 /* Zeroed, page-aligned memory, or NULL. */
 TA_NODISCARD void *ta__memory_map(size_t bytes);
@@ -23,17 +24,24 @@ void ta__memory_populate(void *address, size_t bytes);
 /* The whole range reads as zero again and gives its pages back; it stays reserved. */
 void ta__memory_reset(void *address, size_t bytes);
 
-/* What may still be mapped: SIZE_MAX where neither RLIMIT_AS nor RLIMIT_DATA sets a limit. Where one does, what mappings
- * there are is asked of the kernel: not for often. */
+/* The same for a range that may begin and end within pages. */
+void ta__memory_zero(void *address, size_t bytes);
+
+/* How many bytes may still be mapped; SIZE_MAX where neither RLIMIT_AS nor RLIMIT_DATA sets a limit. Where one does,
+ * the kernel is asked for all mappings: too slow to be called often. */
 size_t ta__memory_left(void);
-/* What large tables may reserve: less than that where the kernel counts every writable mapping as used. */
+/* How many bytes large tables may reserve. This is less than ta__memory_left where the kernel counts every writable
+ * mapping as used. */
 size_t ta__memory_room(void);
-/* The latter, as two files of /proc say it. Where memory is never promised twice (overcommit_memory is 2), what one
- * process reserves is taken from all: only a small share of what is left. SIZE_MAX elsewhere. */
+/* The kernel's part of ta__memory_room, from the two files of /proc that say it. With overcommit_memory 2 whatever one
+ * process reserves is taken from all others, so the answer is a small share of what is left. SIZE_MAX in the other
+ * modes. */
 size_t ta__memory_promised(const char *overcommit, const char *meminfo);
 
 /* Bytes reserved now. */
 size_t ta__memory_mapped(void);
+/* Where all of it is, for who looks from outside. */
+extern struct ta__fact ta__facts_memory[];
 /* Bytes of [address, address + bytes) that are resident: what a sparse table really costs. */
 size_t ta__memory_resident(const void *address, size_t bytes);
 

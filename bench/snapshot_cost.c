@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "snapshot/read.h"
-#include "snapshot/write.h"
+#include "snapshot/read/read.h"
+#include "snapshot/write/write.h"
 #include "tests/support/fake_source.h"
 
 static double seconds(void)

@@ -6,9 +6,9 @@
 #   iberty    demangling of C++ names; embedded
 #   elfutils  libdw and libelf, for symbols and debug information; a shared library that the analysis needs
 #   jsonc     json-c, for interchange; a shared library that the analysis needs
-#   protobufc protobuf-c, for pprof's format; the program needs it
-#   zlib      compression of pprof's format; the program needs it
-set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES unwind zstd iberty elfutils jsonc protobufc zlib)
+#   zlib      compression of pprof's format; a shared library that the analysis needs (as libdw does)
+#   ncurses   the terminal view; a shared library that the program needs
+set_property(GLOBAL PROPERTY TA_KNOWN_LIBRARIES ncurses unwind zstd iberty elfutils jsonc zlib)
 
 # ta_find(NAME PACKAGE HEADER FILE…): NAME becomes a library made of the first FILE found.
 function(ta_find name package header)
@@ -29,7 +29,7 @@ ta_find(iberty libiberty-dev libiberty/demangle.h libiberty_pic.a libiberty.a)
 ta_find(elf libelf-dev libelf.h elf)
 ta_find(dw libdw-dev elfutils/libdwfl.h dw)
 ta_find(jsonc libjson-c-dev json-c/json.h json-c)
-ta_find(protobufc libprotobuf-c-dev protobuf-c/protobuf-c.h protobuf-c)
+ta_find(ncurses libncurses-dev curses.h ncursesw)
 ta_find(zlib zlib1g-dev zlib.h z)
 set_property(GLOBAL PROPERTY TA_PACKAGE_OF_elfutils "libdw-dev and libelf-dev")
 if(TARGET dw AND TARGET elf)
@@ -60,6 +60,8 @@ function(ta_library_kind kind_out names_out library)
         set(names ${TA_${library}_LIBRARY})
     elseif(library MATCHES "^(elfutils|PkgConfig::ELFUTILS)$")
         set(names dw elf)
+    elseif(library STREQUAL "zlib")
+        set(names z)
     elseif(library STREQUAL "jsonc")
         set(names json-c)
     elseif(NOT library STREQUAL "mimalloc_source" AND NOT library MATCHES "^Threads::")

@@ -1,4 +1,5 @@
-# Mimalloc.cmake: the allocator below ours, as source. Gives TA_MIMALLOC_DIR and the INTERFACE target mimalloc_source
+# Mimalloc.cmake: the allocator below ours, as source. Gives TA_MIMALLOC_DIR (as released), TA_MIMALLOC_PATCHED_DIR (with
+# what is ours) and the INTERFACE target mimalloc_source
 # (include folders and definitions) for the one file in alloc/ that compiles mimalloc's src/static.c.
 # Why this version, and why from source: docs/decisions/0001-mimalloc-from-source.md.
 include(Fetch)
@@ -22,6 +23,29 @@ else()
         "/* Left empty on purpose: tracealloc defines malloc and its relatives itself. */\n")
 endif()
 
+# A copy with what is ours: heaps whose blocks have headers (cmake/mimalloc-3.4.1.patch says what and why).
+set(patch "${PROJECT_SOURCE_DIR}/cmake/mimalloc-${TA_MIMALLOC_VERSION}.patch")
+set(TA_MIMALLOC_PATCHED_DIR "${PROJECT_BINARY_DIR}/mimalloc-${TA_MIMALLOC_VERSION}")
+set(hashes "")
+file(GLOB_RECURSE files "${TA_MIMALLOC_DIR}/include/*.h" "${TA_MIMALLOC_DIR}/src/*.[ch]")
+foreach(file IN ITEMS ${files} ${patch})
+    file(SHA256 "${file}" hash)
+    string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 stamp "${hashes}")
+if(NOT EXISTS "${TA_MIMALLOC_PATCHED_DIR}/made-of-${stamp}")
+    find_program(TRACEALLOC_PATCH patch REQUIRED)
+    file(REMOVE_RECURSE "${TA_MIMALLOC_PATCHED_DIR}")
+    file(COPY "${TA_MIMALLOC_DIR}/" DESTINATION "${TA_MIMALLOC_PATCHED_DIR}")
+    execute_process(COMMAND "${TRACEALLOC_PATCH}" --silent --strip=1 --input=${patch} WORKING_DIRECTORY "${TA_MIMALLOC_PATCHED_DIR}"
+        RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    if(NOT code EQUAL 0)
+        message(FATAL_ERROR "the changes to mimalloc in ${patch} do not fit ${TA_MIMALLOC_DIR}:\n${said}")
+    endif()
+    file(TOUCH "${TA_MIMALLOC_PATCHED_DIR}/made-of-${stamp}")
+endif()
+set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${patch}")
+
 # The version that the header states, whoever gave the tree.
 set(header "${TA_MIMALLOC_DIR}/include/mimalloc.h")
 if(NOT EXISTS "${header}" OR NOT EXISTS "${TA_MIMALLOC_DIR}/src/static.c")
@@ -34,7 +58,7 @@ if(NOT CMAKE_MATCH_1 EQUAL TA_MIMALLOC_VERSION_NUMBER)
 endif()
 
 add_library(mimalloc_source INTERFACE)
-target_include_directories(mimalloc_source SYSTEM INTERFACE "${TA_MIMALLOC_DIR}/include" "${TA_MIMALLOC_DIR}/src")
+target_include_directories(mimalloc_source SYSTEM INTERFACE "${TA_MIMALLOC_PATCHED_DIR}/include" "${TA_MIMALLOC_PATCHED_DIR}/src")
 target_compile_definitions(mimalloc_source INTERFACE
     MI_DEBUG=0                 # in every build: its padding and encoded lists are not what alloc/heap.h knows
     MI_NO_THP                  # else a heap per thread and domain costs twenty times the memory

@@ -25,6 +25,13 @@ add_library(ta_warnings INTERFACE)
 target_link_libraries(ta_warnings INTERFACE ta_warnings_test)
 target_compile_options(ta_warnings INTERFACE -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 
+# Invariants: which are checked. For all that includes base/assert.h, tests too.
+if(NOT TRACEALLOC_CHECKS STREQUAL "")
+    add_compile_definitions(TA_CHECKS=${TRACEALLOC_CHECKS})
+elseif(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    add_compile_definitions(TA_CHECKS=1)
+endif()
+
 # Sanitizers: nothing unless asked for.
 add_library(ta_sanitizers INTERFACE)
 set(TA_PLAIN_BUILD 1)

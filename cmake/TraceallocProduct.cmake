@@ -30,9 +30,11 @@ function(ta_add_product name)
     add_library(${shared} SHARED "${PROJECT_SOURCE_DIR}/cmake/empty.c")
     target_link_libraries(${shared} PRIVATE ${modules} ta_lto_compile ta_lto_link ta_hardening_link ta_sanitizers)
     target_link_options(${shared} PRIVATE -static-libgcc LINKER:--exclude-libs,ALL
+        "LINKER:--version-script,${PROJECT_SOURCE_DIR}/cmake/symbols.map"
         $<$<BOOL:${arg_RUNTIME}>:LINKER:-z,nodelete> $<${TA_PLAIN_BUILD}:LINKER:-z,defs>)
     set_target_properties(${shared} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
-        SOVERSION ${PROJECT_VERSION_MAJOR} C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+        SOVERSION ${PROJECT_VERSION_MAJOR} C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON
+        LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/symbols.map")
 
     # The archive: all objects and embedded archives linked into one, which keeps global only what the shared one
     # exports.
@@ -67,8 +69,10 @@ function(ta_add_product name)
             "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     endforeach()
     target_link_libraries(${static} INTERFACE ${needed})
-    if(arg_RUNTIME AND TRACEALLOC_OVERRIDE)
-        target_link_options(${static} INTERFACE LINKER:--undefined=malloc) # taken even where only libc calls malloc
+    if(arg_RUNTIME)
+        # Taken even where only libc calls malloc; and gcc leaves the index of unwind tables out of -static.
+        target_link_options(${static} INTERFACE $<$<BOOL:${TRACEALLOC_OVERRIDE}>:LINKER:--undefined=malloc>
+            LINKER:--eh-frame-hdr)
     endif()
     set_property(GLOBAL APPEND PROPERTY TA_PRODUCTS ${name})
 endfunction()

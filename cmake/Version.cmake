@@ -1,5 +1,5 @@
 # Version.cmake: the version is stated once, in the public header, and read from there: sets TA_VERSION.
-set(header "${CMAKE_CURRENT_LIST_DIR}/../include/tracealloc.h")
+set(header "${CMAKE_CURRENT_LIST_DIR}/../include/tracealloc/api.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
 set(parts)
 foreach(part IN ITEMS MAJOR MINOR PATCH)
@@ -10,5 +10,5 @@ endforeach()
 list(JOIN parts "." TA_VERSION)
 file(STRINGS "${header}" line REGEX "^#define +TRACEALLOC_VERSION +\"${TA_VERSION}\"$")
 if(NOT TA_VERSION MATCHES "^[0-9]+\\.[0-9]+\\.[0-9]+$" OR NOT line)
-    message(FATAL_ERROR "include/tracealloc.h: TRACEALLOC_VERSION and its parts do not agree (read: '${TA_VERSION}')")
+    message(FATAL_ERROR "include/tracealloc/api.h: TRACEALLOC_VERSION and its parts do not agree (read: '${TA_VERSION}')")
 endif()

@@ -21,8 +21,8 @@ step tracealloc run --interval=0.25 --output=server.ta -- ./server "$requests" 5
 printf '\nWho holds the memory now?\n'
 step tracealloc top server.ta -n 5
 
-printf '\nWhat grew since the first snapshot? (the last entry of the file, and the first)\n'
-step tracealloc diff --grown server.ta server.ta@0 -n 3
+printf '\nWhat of it grows, and how?\n'
+step tracealloc growth server.ta -n 3
 
 printf '\nA picture:\n'
 step tracealloc flame server.ta -o server.svg

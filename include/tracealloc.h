@@ -4,7 +4,8 @@
  * here may be called from any thread, in any order, before main and during exit. Behaviour follows Python's
  * tracemalloc; docs/api.md explains each call and its differences.
  *
- * A program that is not linked with tracealloc may still use the calls marked "weak" below after testing the address:
+ * A program that need not be linked with tracealloc defines TRACEALLOC_WEAK first (tracealloc/api.h) and tests the
+ * address of what it calls:
  *     if (ta_is_tracing && ta_is_tracing()) … */
 #ifndef TRACEALLOC_H
 #define TRACEALLOC_H
@@ -12,17 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACEALLOC_VERSION_MAJOR 0
-#define TRACEALLOC_VERSION_MINOR 1
-#define TRACEALLOC_VERSION_PATCH 0
-#define TRACEALLOC_VERSION       "0.1.0"
+#include <tracealloc/api.h>
 
 #if defined(__cplusplus)
 extern "C" {
-#endif
-
-#if !defined(TA_API)
-#define TA_API __attribute__((visibility("default")))
 #endif
 
 /* ---- tracing on and off ------------------------------------------------------------------------------------------ */
@@ -60,6 +54,13 @@ TA_API const char *ta_error_text(void);
 TA_API size_t ta_get_object_traceback(const void *block, void **frames, size_t max, size_t *total);
 /* The same for any domain, also for what ta_track recorded there. */
 TA_API size_t ta_get_traceback(uint32_t domain, uintptr_t address, void **frames, size_t max, size_t *total);
+
+/* Whose memory is this? In words, for crash handlers and debuggers: no malloc, no lock, errno kept. Lines, each with its
+ * end: what the pointer is (a live block or the inside of one, a freed one where remember_frees=N is in
+ * TRACEALLOC_OPTIONS, a stack, a variable or function), then the stack that allocated it, most recent call first, with
+ * names and lines from the files. Like snprintf: at most `room` bytes with a final zero, answers how long the
+ * whole text is. */
+TA_API size_t ta_describe(const void *pointer, char *buffer, size_t room);
 
 /* ---- memory that tracealloc did not allocate --------------------------------------------------------------------- */
 

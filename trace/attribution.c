@@ -1,9 +1,10 @@
 /* attribution.c: see attribution.h. Matching frames with rules; everything here runs under the lock of contexts.c.
  *
  * What a rule says of a module's path is decided once per module. Rules with function patterns are decided then too, by
- * the symbol tables of the module's file: the ranges of all functions that match, sorted. So a new context costs a
- * binary search at most. A module is met when a stack first passes through it; that thread reads the file, others go on
- * unless they meet a stack that was never seen. */
+ * the symbol tables of the module's file: the ranges of all functions that match, sorted; or by what was compiled for a
+ * module of this build id, which also knows source files. So a new context costs a binary search at most. A module is
+ * met when a stack first passes through it; that thread reads the file, others go on unless they meet a stack that was
+ * never seen. */
 #include "trace/attribution.h"
 
 #include <stddef.h>
@@ -11,11 +12,13 @@
 
 #include "base/atomics.h"
 #include "base/memory.h"
+#include "base/own_stack.h"
 #include "trace/contexts.h"
-#include "trace/modules.h"
-#include "trace/symbols.h"
+#include "trace/unwind/modules.h"
+#include "trace/unwind/function_names.h"
 
 enum { NO_RULE = UINT32_MAX, MODULES_MAX = 1 << 14, GENERATION_SHIFT = 20, GENERATION_MASK = 0x3FF };
+enum { READING_STACK = 8 << 20, READABLE_MAX = 64 << 10 }; /* pages that are not touched cost nothing */
 
 /* A function that a rule names. */
 struct range {
@@ -32,6 +35,7 @@ struct module_answer {
 
 static struct {
     const struct ta__attribution_rule *rules;
+    const struct ta__rule_text *text;
     uint32_t count;
     uint32_t key;                  /* release: with it the rules are in force */
     struct module_answer *answers; /* by module id */
@@ -42,57 +46,12 @@ uint32_t ta__attribution_key(void)
     return ta__load_acquire(&attribution.key);
 }
 
-/* ---- patterns ---------------------------------------------------------------------------------------------------- */
-
-int ta__attribution_matches(const char *pattern, const char *text)
-{
-    const char *star = NULL;
-    const char *retry = NULL;
-    while (*text != '\0') {
-        if (*pattern == '*') {
-            star = ++pattern;
-            retry = text;
-        } else if (*pattern == '?' || *pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star != NULL) {
-            pattern = star;
-            text = ++retry;
-        } else {
-            return 0;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
-/* With a slash the whole path, else its last part. */
-static int names_module(const struct ta__attribution_rule *rule, const char *path)
-{
-    if (rule->modules[0] == NULL)
-        return 1;
-    const char *slash = strrchr(path, '/');
-    for (int i = 0; rule->modules[i] != NULL; i++)
-        if (ta__attribution_matches(rule->modules[i],
-                                    slash != NULL && strchr(rule->modules[i], '/') == NULL ? slash + 1 : path))
-            return 1;
-    return 0;
-}
-
-static int names_function(const struct ta__attribution_rule *rule, const char *name)
-{
-    for (int i = 0; rule->functions[i] != NULL; i++)
-        if (ta__attribution_matches(rule->functions[i], name))
-            return 1;
-    return 0;
-}
-
-/* ---- modules ----------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 struct reading {
     const struct ta__module *module;
     struct module_answer *answer;
+    char *scratch; /* READABLE_MAX bytes; NULL: names are compared as the linker has them */
 };
 
 static int make_room(struct module_answer *answer)
@@ -112,21 +71,28 @@ static int make_room(struct module_answer *answer)
     return 1;
 }
 
+static void add_range(struct module_answer *answer, uint64_t start, uint64_t end, uint32_t rule)
+{
+    if (make_room(answer))
+        answer->ranges[answer->range_count++] = (struct range){start, end, rule};
+}
+
 static void take_symbol(const char *name, uint64_t address, uint64_t size, void *context)
 {
     const struct reading *reading = context;
+    uint64_t start = reading->module->bias + address;
     for (uint32_t i = 0; i < attribution.count; i++) {
-        const struct ta__attribution_rule *rule = &attribution.rules[i];
-        if (rule->functions[0] == NULL || !names_function(rule, name) || !names_module(rule, reading->module->path))
+        const struct ta__rule *rule = attribution.rules[i].rule;
+        if (rule->functions[0] == NULL || rule->files[0] != NULL ||
+            !ta__rule_names_module(rule, reading->module->path) ||
+            !ta__rule_names_function(rule, name, reading->scratch, READABLE_MAX))
             continue;
-        if (make_room(reading->answer))
-            reading->answer->ranges[reading->answer->range_count++] = (struct range){
-                reading->module->bias + address, reading->module->bias + address + (size != 0 ? size : 1), i};
+        add_range(reading->answer, start, start + (size != 0 ? size : 1), i);
         return;
     }
 }
 
-/* By start, shortest way: heap sort, for it needs neither memory nor libc's. */
+/* Sorts by start. A heap sort, because it needs neither memory nor libc's qsort. */
 static void sift(struct range *ranges, uint32_t root, uint32_t count)
 {
     for (uint32_t child; (child = root * 2 + 1) < count; root = child) {
@@ -152,6 +118,53 @@ static void sort(struct range *ranges, uint32_t count)
     }
 }
 
+/* What was compiled for this build; NULL: nothing. */
+static const struct ta__rule_object *compiled_for(const struct ta__module *module)
+{
+    for (uint32_t i = 0; i < attribution.text->object_count; i++) {
+        const struct ta__rule_object *object = &attribution.text->objects[i];
+        if (object->build_id_length == module->build_id_bytes && module->build_id_bytes != 0 &&
+            memcmp(object->build_id, module->build_id, object->build_id_length) == 0)
+            return object;
+    }
+    return NULL;
+}
+
+static void take_compiled(const struct ta__rule_object *object, const struct reading *reading)
+{
+    for (uint32_t i = 0; i < object->count; i++) {
+        const struct ta__rule_range *range = &attribution.text->ranges[object->first + i];
+        if (ta__rule_names_module(attribution.rules[range->rule].rule, reading->module->path))
+            add_range(reading->answer, reading->module->bias + range->start, reading->module->bias + range->end,
+                      range->rule);
+    }
+}
+
+static void read_symbols(void *context)
+{
+    const struct reading *reading = context;
+    ta__symbols_read(reading->module->path, reading->module->build_id, reading->module->build_id_bytes,
+                     TA__SYMBOLS_OF_CODE, take_symbol, context);
+}
+
+static void find_functions(const struct ta__module *module, struct module_answer *answer)
+{
+    struct reading reading = {.module = module, .answer = answer};
+    const struct ta__rule_object *object = compiled_for(module);
+    if (object != NULL) {
+        take_compiled(object, &reading);
+    } else {
+        reading.scratch = ta__memory_map(READABLE_MAX);
+        if (!ta__on_own_stack(READING_STACK, read_symbols, &reading)) {
+            ta__memory_unmap(reading.scratch, READABLE_MAX);
+            reading.scratch = NULL;
+            read_symbols(&reading);
+        }
+        ta__memory_unmap(reading.scratch, READABLE_MAX);
+    }
+    sort(answer->ranges, answer->range_count);
+}
+
 static const struct module_answer *answer_of(uint32_t id)
 {
     struct module_answer *answer = &attribution.answers[id];
@@ -162,19 +175,16 @@ static const struct module_answer *answer_of(uint32_t id)
     const struct ta__module *module = ta__module_at((ta__module_id){id});
     int asks_for_functions = 0;
     for (uint32_t i = attribution.count; i-- > 0;) {
-        const struct ta__attribution_rule *rule = &attribution.rules[i];
-        if (module == NULL || !names_module(rule, module->path))
+        const struct ta__rule *rule = attribution.rules[i].rule;
+        if (module == NULL || !ta__rule_names_module(rule, module->path))
             continue;
-        if (rule->functions[0] == NULL)
+        if (rule->functions[0] == NULL && rule->files[0] == NULL)
             answer->rule = i;
         else
             asks_for_functions = 1;
     }
-    if (asks_for_functions) {
-        struct reading reading = {module, answer};
-        ta__symbols_read(module->path, module->build_id, module->build_id_bytes, take_symbol, &reading);
-        sort(answer->ranges, answer->range_count);
-    }
+    if (asks_for_functions)
+        find_functions(module, answer);
     return answer;
 }
 
@@ -205,21 +215,22 @@ uint32_t ta__attribution_of(uint32_t outer, uint64_t address, uint32_t module)
     const struct module_answer *answer = answer_of(module);
     uint32_t rule = answer->rule;
     if (answer->range_count != 0) {
-        /* A return address is behind its call, which may be a function's last instruction. */
+        /* A return address lies behind its call, which may be the last instruction of a function. */
         uint64_t site = address >> 63 != 0 ? address & ~(UINT64_C(1) << 63) : address - 1;
         uint32_t by_function = rule_of_function(answer, site);
         rule = by_function < rule ? by_function : rule;
     }
     if (rule == NO_RULE)
         return outer;
-    return attribution.rules[rule].domain | (attribution.rules[rule].outermost ? TA__ATTRIBUTION_STICKY : 0);
+    return attribution.rules[rule].domain | (attribution.rules[rule].rule->outermost ? TA__ATTRIBUTION_STICKY : 0);
 }
 
-/* ---- other rules ------------------------------------------------------------------------------------------------- */
+/* ---- other rules ---- */
 
 struct change {
     const struct ta__attribution_rule *rules;
     uint32_t count;
+    const struct ta__rule_text *text;
 };
 
 static void apply(void *context)
@@ -235,13 +246,14 @@ static void apply(void *context)
     uint32_t generation = (attribution.key >> GENERATION_SHIFT) + 1;
     attribution.rules = change->rules;
     attribution.count = change->count;
+    attribution.text = change->text;
     ta__store_release(&attribution.key, TA__ATTRIBUTION_KEY | (generation & GENERATION_MASK) << GENERATION_SHIFT);
 }
 
-int ta__attribution_set(const struct ta__attribution_rule *rules, uint32_t count)
+int ta__attribution_set(const struct ta__attribution_rule *rules, uint32_t count, const struct ta__rule_text *text)
 {
     if (attribution.answers == NULL)
         attribution.answers = ta__memory_map(MODULES_MAX * sizeof *attribution.answers);
-    struct change change = {rules, count};
+    struct change change = {rules, count, text};
     return attribution.answers != NULL && ta__contexts_attribute(apply, &change);
 }

@@ -11,10 +11,14 @@
 #include <stdint.h>
 
 #include "base/attributes.h"
+#include "base/rule_text.h"
 
 /* An answer: the domain's index, and whether frames further in may change it. */
 #define TA__ATTRIBUTION_INDEX  UINT32_C(0x000FFFFF)
 #define TA__ATTRIBUTION_STICKY UINT32_C(0x80000000)
+
+/* No answer yet. */
+#define TA__ATTRIBUTION_UNKNOWN UINT32_MAX
 
 /* A key is no index. */
 #define TA__ATTRIBUTION_KEY UINT32_C(0x40000000)
@@ -30,19 +34,12 @@ uint32_t ta__attribution_key(void);
 /* The answer for a frame whose caller's is `outer`. Under the lock of contexts.c. */
 uint32_t ta__attribution_of(uint32_t outer, uint64_t address, uint32_t module);
 
-enum { TA__PATTERNS_MAX = 16 };
-
 struct ta__attribution_rule {
-    uint32_t domain;                           /* index */
-    uint32_t outermost;                        /* once it matched, frames further in are not asked */
-    const char *modules[TA__PATTERNS_MAX + 1]; /* patterns, NULL behind the last: any may match. None: all */
-    const char *functions[TA__PATTERNS_MAX + 1];
+    uint32_t domain; /* index */
+    const struct ta__rule *rule;
 };
-/* Puts these rules in place of the present ones; the array and its texts must stay. One caller at a time; the tables of
- * contexts exist. 0: no memory. */
-int ta__attribution_set(const struct ta__attribution_rule *rules, uint32_t count);
-
-/* Whether the text is as the pattern says: * stands for any characters, ? for one. */
-int ta__attribution_matches(const char *pattern, const char *text);
+/* Puts these rules in place of the present ones; all that they and `text` point to must stay. One caller at a time; the
+ * tables of contexts exist. 0: no memory. */
+int ta__attribution_set(const struct ta__attribution_rule *rules, uint32_t count, const struct ta__rule_text *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* capture.c: the whole stack of every allocation, without walking it every time.
  *
- * Called for each traced request whose stack is not one of those that are kept (paths.h), in the requesting thread,
+ * Called for each traced request whose stack is not one of those that are kept (kept_stacks.h), in the requesting thread,
  * inside an operation (so: never nested, never while a stopper acts). Takes no lock, makes no call into libc on its
  * warm path, reads only memory inside the stack.
  *
@@ -22,12 +22,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trace/check.h"
+#include "trace/unwind/walk_check.h"
 #include "trace/contexts.h"
-#include "trace/modules.h"
-#include "trace/paths.h"
-#include "trace/rules.h"
-#include "trace/stacks.h"
+#include "trace/reclaim.h"
+#include "trace/unwind/modules.h"
+#include "trace/kept_stacks.h"
+#include "trace/unwind/rule_cache.h"
+#include "trace/unwind/stack_bounds.h"
 #include "tracealloc.h"
 
 #define HASH_STEP  TA__GOLDEN /* odd: its powers are units, so that windows of the hash subtract cleanly */
@@ -73,10 +74,10 @@ static int memo_map(struct ta__thread *self, uint32_t window, uint32_t new_count
     self->slots = slots;
     self->new_states = new_states;
     self->new_slots = new_slots;
-    self->states = states;
+    ta__store_relaxed(&self->states, states); /* others may measure it */
     if (old != NULL)
         ta__memory_unmap(old, memo_layout(self->window).bytes);
-    self->window = window;
+    ta__store_relaxed(&self->window, window);
     return 1;
 }
 
@@ -89,7 +90,7 @@ TA_COLD static int memo_grow(struct ta__thread *self, uint32_t new_count, uint32
 int ta__capture_thread_init(struct ta__thread *self)
 {
     if (self->near == NULL)
-        self->near = ta__memory_map(sizeof *self->near);
+        ta__store_relaxed(&self->near, (struct ta__near *)ta__memory_map(sizeof *self->near));
     if (self->near == NULL)
         return 0;
     if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
@@ -107,13 +108,16 @@ int ta__capture_thread_init(struct ta__thread *self)
 
 size_t ta__capture_resident(const struct ta__thread *thread)
 {
+    const struct ta__state *states = ta__load_relaxed(&thread->states);
+    const struct ta__near *near = ta__load_relaxed(&thread->near);
+    const struct ta__source_counts *counts = ta__load_acquire(&thread->counts);
     size_t bytes = 0;
-    if (thread->states != NULL)
-        bytes += ta__memory_resident(thread->states, memo_layout(thread->window).bytes);
-    if (thread->near != NULL)
-        bytes += ta__memory_resident(thread->near, sizeof *thread->near);
-    if (thread->counts != NULL)
-        bytes += ta__memory_resident(thread->counts, ta__leaf_count() * sizeof *thread->counts);
+    if (states != NULL)
+        bytes += ta__memory_resident(states, memo_layout(ta__load_relaxed(&thread->window)).bytes);
+    if (near != NULL)
+        bytes += ta__memory_resident(near, sizeof *near);
+    if (counts != NULL)
+        bytes += ta__memory_resident(counts, ta__leaf_count() * sizeof *counts);
     return bytes;
 }
 
@@ -123,15 +127,47 @@ void ta__capture_forget(struct ta__thread *self)
     self->one_ip = 0;
 }
 
+void ta__capture_forget_leaves(struct ta__thread *self)
+{
+    ta__kept_forget(self->near);
+    uint32_t meaning = ta__load_acquire(&ta__leaf_meaning);
+    if (self->near->leaf_meaning == meaning)
+        return;
+    memset(self->near->leaves, 0, sizeof self->near->leaves);
+    self->near->leaf_meaning = meaning;
+}
+
+/* Zeroed tables are empty ones; what a thread remembers it forgets before its next operation anyway. */
+void ta__capture_give_back(void)
+{
+    int used = ta__safepoint_size();
+    for (int slot = 0; slot < used; slot++) {
+        struct ta__thread *thread = (struct ta__thread *)ta__safepoint_member(slot);
+        if (thread->near != NULL)
+            ta__memory_reset(thread->near, sizeof *thread->near);
+        if (thread->states == NULL)
+            continue;
+        thread->depth = 0;
+        ta__memory_reset(thread->states, memo_layout(thread->window).bytes);
+    }
+}
+
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
+enum step {
+    STEP_ON,    /* the caller is found: it is the walk's state now */
+    STEP_END,   /* the outermost frame, or as many as are ever looked at */
+    STEP_OTHER, /* not "CFA = sp or fp + offset" */
+    STEP_ASTRAY /* the rule leads out of the stack */
+};
+
+/* A walk under way. Handed to cold functions by value, so that it stays in registers. */
 struct walk {
     uint64_t ip, sp, fp;
     uint32_t depth;                      /* remembered states that may still be rejoined */
     uint32_t new_count, new_extra_count; /* what this walk has found, innermost first */
+    enum step last;                      /* of a cold step: how it went */
 };
-
-enum step { STEP_ON, STEP_END, STEP_CUT };
 
 TA_INLINE int is_inside(const struct ta__thread *self, uint64_t at, uint64_t sp)
 {
@@ -158,117 +194,169 @@ static TA_READS_STACKS uint64_t read_extra(struct ta__thread *self, struct walk 
     return slot->value;
 }
 
-TA_INLINE struct ta__state *append_state(struct ta__thread *self, uint32_t index, uint64_t ip, uint64_t sp, uint64_t fp,
-                                         uint64_t fp_slot, uint64_t rule, uint32_t flags)
+/* The walk's state becomes one of those that were found. */
+TA_INLINE void append_state(struct ta__thread *self, struct walk *walk, uint64_t fp_slot, uint64_t rule, uint32_t flags)
 {
-    struct ta__state *state = &self->new_states[index];
-    state->ip = ip;
-    state->sp = sp;
-    state->fp = fp;
+    struct ta__state *state = &self->new_states[walk->new_count++];
+    state->ip = walk->ip;
+    state->sp = walk->sp;
+    state->fp = walk->fp;
     state->fp_slot = fp_slot;
     state->flags = (uint16_t)flags;
     state->salt = (uint16_t)ta__rule_salt(rule);
-    return state;
+    state->slot_end = walk->new_extra_count;
 }
 
-/* Stands in for a rule whose outcome lies outside of the stack: it led there by sp and fp. */
-#define RULE_ASTRAY 7u
+/* The usual kinds of frames. Anything but STEP_ON leaves the walk where it was; STEP_END: the return
+ * address, at *zero_at, is 0. */
+TA_INLINE TA_READS_STACKS enum step step_usual(struct ta__thread *self, struct walk *walk, uint64_t rule,
+                                               uint64_t *zero_at)
+{
+    uint32_t flags = TA__STATE_RETURNS;
+    uint64_t cfa, caller_fp = walk->fp, fp_slot = 0;
+    if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_SP)) {
+        cfa = walk->sp + (uint64_t)ta__rule_offset(rule);
+    } else if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_FP)) {
+        cfa = walk->fp + (uint64_t)ta__rule_offset(rule);
+        flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+    } else {
+        return STEP_OTHER;
+    }
+    if (TA_UNLIKELY(cfa <= walk->sp || cfa > self->stack_high || (cfa & 7) != 0))
+        return STEP_ASTRAY;
+    if (ta__rule_saves_fp(rule)) {
+        fp_slot = cfa;
+        if (TA_UNLIKELY(ta__rule_slot_from_fp(rule))) {
+            fp_slot = walk->fp;
+            flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+        }
+        fp_slot += (uint64_t)ta__rule_slot(rule);
+        if (TA_UNLIKELY(!is_inside(self, fp_slot, walk->sp)))
+            return STEP_ASTRAY;
+        caller_fp = word_at(fp_slot);
+        flags |= TA__STATE_SAVES_FP;
+    }
+    uint64_t return_at = ta__rule_return_slot(cfa, fp_slot);
+    uint64_t caller_ip = ta__rule_unsigned_ip(word_at(return_at));
+    if (TA_UNLIKELY(caller_ip == 0)) {
+        *zero_at = return_at;
+        return STEP_END;
+    }
+    if (TA_UNLIKELY(ta__rule_in_loader(rule)))
+        flags |= TA__STATE_LOADER;
+    append_state(self, walk, fp_slot, rule, flags);
+    walk->ip = caller_ip;
+    walk->sp = cfa;
+    walk->fp = caller_fp;
+    return STEP_ON;
+}
+
+/* ---- the steps that are not usual (cold) ------------------------------------------------------------------------- */
 
 /* A slot of this value never verifies: what was found through it must be found anew. */
 static const uint64_t never_equal;
 
 /* A thread or coroutine that was started without a caller: the return address is 0. The walk depends on that word. */
-TA_COLD static void end_at_zero(struct ta__thread *self, struct walk *walk, uint64_t rule, uint64_t at)
+TA_COLD static struct walk end_at_zero(struct ta__thread *self, struct walk walk, uint64_t rule, uint64_t at)
 {
-    uint32_t flags =
-        TA__STATE_EXTRA | (ta__rule_kind(rule) == TA__RULE_FP ? TA__STATE_NEEDS_FP | TA__STATE_FP_RULE : 0u);
-    read_extra(self, walk, at);
-    append_state(self, walk->new_count, walk->ip, walk->sp, walk->fp, 0, rule, flags)->slot_end = walk->new_extra_count;
-    walk->new_count++;
+    uint32_t flags = ta__rule_kind(rule) == TA__RULE_FP ? TA__STATE_NEEDS_FP | TA__STATE_FP_RULE : 0;
+    read_extra(self, &walk, at);
+    append_state(self, &walk, 0, rule, TA__STATE_EXTRA | flags);
+    return walk;
 }
 
 /* As many frames were found as are ever counted, or as there is memory for. The rest of the stack is not followed; when
  * so many of these frames have returned that it would count, the slot sees to it that the walk goes on from the last
  * one. */
-TA_COLD static void end_at_window(struct ta__thread *self, uint32_t new_count, uint32_t new_extra_count)
+TA_COLD static void end_at_window(struct ta__thread *self, const struct walk *walk)
 {
-    struct ta__state *last = &self->new_states[new_count - 1];
-    self->new_slots[new_extra_count] = (struct ta__slot){&never_equal, ~never_equal};
+    struct ta__state *last = &self->new_states[walk->new_count - 1];
+    self->new_slots[walk->new_extra_count] = (struct ta__slot){&never_equal, ~never_equal};
     last->flags = self->window < TA__WINDOW ? TA__STATE_EXTRA | TA__STATE_CUT_SHORT : TA__STATE_EXTRA;
-    last->slot_end = new_extra_count + 1;
+    last->slot_end = walk->new_extra_count + 1;
 }
 
-/* The kinds of frames that are not "CFA = sp or fp + offset", and those that lead nowhere. */
-TA_COLD TA_READS_STACKS static enum step step_rare(struct ta__thread *self, struct walk *walk, uint64_t rule)
+/* No rule, or one that leads out of the stack by the registers or by what it has read: the stack ends here for us. */
+TA_COLD static struct walk end_cut_short(struct ta__thread *self, struct walk walk, uint64_t rule)
 {
-    uint32_t first_extra = walk->new_extra_count;
-    struct ta__state *state = append_state(self, walk->new_count, walk->ip, walk->sp, walk->fp, 0, rule, 0);
-    walk->new_count++;
-    state->slot_end = first_extra;
+    uint32_t flags = TA__STATE_CUT_SHORT;
+    if (ta__rule_kind(rule) != TA__RULE_UNKNOWN)
+        flags |= TA__STATE_EXTRA | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+    append_state(self, &walk, 0, rule, flags);
+    walk.last = STEP_END;
+    return walk;
+}
 
+/* The frame that a signal interrupted: the kernel wrote down its registers. */
+TA_COLD static struct walk step_signal(struct ta__thread *self, struct walk walk, uint64_t rule)
+{
+    uint64_t context = walk.sp;
+    if (!is_inside(self, context, walk.sp) || !is_inside(self, context + TA__SIGNAL_IP, walk.sp))
+        return end_cut_short(self, walk, rule);
+    uint64_t fp = read_extra(self, &walk, context + TA__SIGNAL_FP);
+    uint64_t sp = read_extra(self, &walk, context + TA__SIGNAL_SP);
+    uint64_t ip = read_extra(self, &walk, context + TA__SIGNAL_IP);
+    if (ip == 0 || !ta__stack_select(self, sp))
+        return end_cut_short(self, walk, rule);
+    append_state(self, &walk, 0, rule, TA__STATE_EXTRA | TA__STATE_SAVES_FP);
+    walk.ip = ip | TA__IP_INTERRUPTED;
+    walk.sp = sp;
+    walk.fp = fp;
+    walk.last = STEP_ON;
+    return walk;
+}
+
+/* Frames whose CFA the stack says, not a register alone: PLT stubs and functions that realign their stack. */
+TA_COLD static struct walk step_to_odd_cfa(struct ta__thread *self, struct walk walk, uint64_t rule)
+{
+    uint64_t cfa;
+    uint32_t flags = TA__STATE_EXTRA;
+    if (ta__rule_kind(rule) == TA__RULE_PLT) {
+        cfa = ta__rule_plt_cfa(rule, (uintptr_t)(walk.ip & ~TA__IP_INTERRUPTED), walk.sp);
+    } else {
+        uint64_t at = walk.fp + (uint64_t)ta__rule_offset(rule);
+        if (!is_inside(self, at, walk.sp))
+            return end_cut_short(self, walk, rule);
+        cfa = read_extra(self, &walk, at);
+        flags |= TA__STATE_NEEDS_FP;
+    }
+    if (cfa <= walk.sp || !is_inside(self, cfa - 8, walk.sp))
+        return end_cut_short(self, walk, rule);
+    uint64_t ip = ta__rule_unsigned_ip(read_extra(self, &walk, cfa - 8));
+    uint64_t fp = walk.fp;
+    if (ta__rule_saves_fp(rule)) {
+        uint64_t at = (ta__rule_slot_from_fp(rule) ? walk.fp : cfa) + (uint64_t)ta__rule_slot(rule);
+        if (!is_inside(self, at, walk.sp))
+            return end_cut_short(self, walk, rule);
+        fp = read_extra(self, &walk, at);
+        flags |= TA__STATE_SAVES_FP;
+    }
+    append_state(self, &walk, 0, rule, flags);
+    walk.last = STEP_END;
+    if (ip == 0)
+        return walk;
+    walk.ip = ip;
+    walk.sp = cfa;
+    walk.fp = fp;
+    walk.last = STEP_ON;
+    return walk;
+}
+
+TA_COLD static struct walk step_other(struct ta__thread *self, struct walk walk, uint64_t rule)
+{
     switch (ta__rule_kind(rule)) {
     case TA__RULE_END:
-        return STEP_END;
-
-    case TA__RULE_SIGNAL: {
-        uint64_t context = walk->sp;
-        if (!is_inside(self, context, walk->sp) || !is_inside(self, context + TA__SIGNAL_IP, walk->sp))
-            break;
-        uint64_t fp = read_extra(self, walk, context + TA__SIGNAL_FP);
-        uint64_t sp = read_extra(self, walk, context + TA__SIGNAL_SP);
-        uint64_t ip = read_extra(self, walk, context + TA__SIGNAL_IP);
-        if (ip == 0 || !ta__stack_select(self, sp))
-            break;
-        state->flags = TA__STATE_EXTRA | TA__STATE_SAVES_FP;
-        state->slot_end = walk->new_extra_count;
-        walk->ip = ip | TA__IP_INTERRUPTED;
-        walk->sp = sp;
-        walk->fp = fp;
-        return STEP_ON;
-    }
-
+        append_state(self, &walk, 0, rule, 0);
+        walk.last = STEP_END;
+        return walk;
+    case TA__RULE_SIGNAL:
+        return step_signal(self, walk, rule);
     case TA__RULE_PLT:
-    case TA__RULE_FP_DEREF: {
-        uint64_t cfa;
-        uint32_t flags = TA__STATE_EXTRA;
-        if (ta__rule_kind(rule) == TA__RULE_PLT) {
-            cfa = ta__rule_plt_cfa(rule, (uintptr_t)(walk->ip & ~TA__IP_INTERRUPTED), walk->sp);
-        } else {
-            uint64_t at = walk->fp + (uint64_t)ta__rule_offset(rule);
-            if (!is_inside(self, at, walk->sp))
-                break;
-            cfa = read_extra(self, walk, at);
-            flags |= TA__STATE_NEEDS_FP;
-        }
-        if (cfa <= walk->sp || !is_inside(self, cfa - 8, walk->sp))
-            break;
-        uint64_t ip = ta__rule_unsigned_ip(read_extra(self, walk, cfa - 8));
-        uint64_t fp = walk->fp;
-        if (ta__rule_saves_fp(rule)) {
-            uint64_t at = (ta__rule_slot_from_fp(rule) ? walk->fp : cfa) + (uint64_t)ta__rule_slot(rule);
-            if (!is_inside(self, at, walk->sp))
-                break;
-            fp = read_extra(self, walk, at);
-            flags |= TA__STATE_SAVES_FP;
-        }
-        state->flags = (uint16_t)flags;
-        state->slot_end = walk->new_extra_count;
-        if (ip == 0)
-            return STEP_END;
-        walk->ip = ip;
-        walk->sp = cfa;
-        walk->fp = fp;
-        return STEP_ON;
-    }
+    case TA__RULE_FP_DEREF:
+        return step_to_odd_cfa(self, walk, rule);
     default:
-        break;
+        return end_cut_short(self, walk, rule);
     }
-    /* No rule, or one that leads out of the stack by what it has read. */
-    state->flags = TA__STATE_CUT_SHORT;
-    if (ta__rule_kind(rule) != TA__RULE_UNKNOWN)
-        state->flags |= TA__STATE_EXTRA | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
-    state->slot_end = walk->new_extra_count;
-    return STEP_CUT;
 }
 
 /* ---- rejoining the remembered stack ------------------------------------------------------------------------------ */
@@ -306,23 +394,23 @@ TA_INLINE int is_same(const struct ta__state *state, uint64_t ip, uint64_t sp, u
 
 /* A word that one of the remembered states was read through has changed: the states further in are right and become
  * part of the walk, which goes on from that state (or from an unusual one, which is simply looked at anew). */
-TA_COLD TA_READS_STACKS static void keep_inner_states(struct ta__thread *self, struct walk *walk, uint32_t slot)
+TA_COLD TA_READS_STACKS static struct walk keep_inner_states(struct ta__thread *self, struct walk walk, uint32_t slot)
 {
-    uint64_t fp = walk->fp; /* what it is now; remembered values may be stale where nobody needed them */
-    for (uint32_t index = walk->depth - 1;; index--) {
+    uint64_t fp = walk.fp; /* what it is now; remembered values may be stale where nobody needed them */
+    for (uint32_t index = walk.depth - 1;; index--) {
         const struct ta__state *state = &self->states[index];
         uint32_t slots_begin = index > 0 ? self->states[index - 1].slot_end : 0;
-        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk->new_count >= self->window) {
-            walk->ip = state->ip;
-            walk->sp = state->sp;
-            walk->fp = fp;
-            walk->depth = index;
-            return;
+        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk.new_count >= self->window) {
+            walk.ip = state->ip;
+            walk.sp = state->sp;
+            walk.fp = fp;
+            walk.depth = index;
+            return walk;
         }
-        struct ta__state *kept = &self->new_states[walk->new_count++];
+        struct ta__state *kept = &self->new_states[walk.new_count++];
         *kept = *state;
         kept->fp = fp;
-        kept->slot_end = walk->new_extra_count;
+        kept->slot_end = walk.new_extra_count;
         /* Only what the frame itself says; what frames further out need is found again when they are. */
         if ((state->flags & TA__STATE_FP_RULE) == 0)
             kept->flags &= (uint16_t)~TA__STATE_NEEDS_FP;
@@ -391,6 +479,18 @@ TA_INLINE uint32_t total_frames(uint32_t depth)
     return depth < TA_NFRAME_MAX ? depth : TA_NFRAME_MAX;
 }
 
+/* The flags of the leaf of a memo whose outermost state is this. */
+TA_INLINE uint32_t leaf_flags(const struct ta__state *outermost)
+{
+    return (outermost->flags & TA__STATE_CUT_SHORT) != 0 ? TA__LEAF_CUT_SHORT : 0;
+}
+
+/* What else tells leaves of equal frames apart: depth and flags in one word, for the hash. */
+TA_INLINE uint32_t leaf_kind(uint32_t total, uint32_t flags)
+{
+    return total | flags << 16;
+}
+
 /* The hash of the `limit` most recent of `depth` states. */
 TA_INLINE uint64_t window_hash(const struct ta__thread *self, uint32_t depth)
 {
@@ -424,7 +524,8 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
         uint64_t address = ip >> 63 != 0 ? (ip & ~TA__IP_INTERRUPTED) + 1 : ip;
         path[i] = (struct ta__path_frame){.address = address, .salt = first[i].salt};
     }
-    uint32_t flags = self->states[0].flags & TA__STATE_CUT_SHORT ? TA__LEAF_CUT_SHORT : 0;
+    uint32_t flags = leaf_flags(&self->states[0]);
+    ta__store_release(&self->quiet, ta__load_acquire(&ta__reclaim_round));
     uint32_t leaf = ta__leaf_intern(hash, base, path, length, total_frames(depth), domain, flags);
     if (TA_LIKELY(depth <= self->limit))
         for (uint32_t i = 0; i < length; i++)
@@ -452,7 +553,7 @@ TA_COLD static void note_loader(struct ta__thread *self)
 TA_INLINE uint32_t leaf_of_memo(struct ta__thread *self, uint32_t domain)
 {
     struct ta__state *top = &self->states[self->depth - 1];
-    uint32_t kind = total_frames(self->depth) | (uint32_t)(self->states[0].flags & TA__STATE_CUT_SHORT) << 16;
+    uint32_t kind = leaf_kind(total_frames(self->depth), leaf_flags(&self->states[0]));
     uint64_t hash = ta__leaf_hash(window_hash(self, self->depth), kind, domain);
     struct ta__near_leaf *near = &self->near->leaves[hash >> 7 & (TA__NEAR_LEAVES - 1)];
     uint32_t leaf = TA_LIKELY(near->hash == hash) ? (uint32_t)near->leaf : leaf_from_afar(self, near, hash, domain);
@@ -468,18 +569,23 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
 {
     uint64_t rule = ta__rule(ip); /* for the salt, and to learn about ld.so */
     uint32_t salt = ta__rule_salt(rule);
-    uint64_t hash = ta__leaf_hash(frame_hash(ip, salt), flags << 18, domain);
+    uint64_t hash = ta__leaf_hash(frame_hash(ip, salt), leaf_kind(0, flags), domain);
     uint32_t leaf = ta__leaf_find(hash);
     if (TA_UNLIKELY(leaf == 0)) {
         struct ta__path_frame path = {.address = ip, .salt = salt};
+        ta__store_release(&self->quiet, ta__load_acquire(&ta__reclaim_round));
         leaf = ta__leaf_intern(hash, 0, &path, 1, 0, domain, flags);
     }
-    self->one_ip = leaf != 0 ? ip : 0;
+    self->one_ip = leaf != 0 ? ta__one_site(ip, domain) : 0;
     self->one_leaf = leaf;
+    self->one_row = &self->counts[leaf];
     self->one_domain = domain;
     if (TA_UNLIKELY(ta__rule_in_loader(rule))) {
         ta__modules_check();
         self->one_ip = 0;
+    } else if (TA_LIKELY(leaf != 0 && flags == 0)) {
+        *ta__near_site_of(self->near, ip) =
+            (struct ta__near_site){.ip = ip, .row = self->one_row, .leaf = leaf, .domain = domain};
     }
     return leaf;
 }
@@ -502,7 +608,7 @@ TA_COLD static uint32_t capture_unknown_stack(struct ta__thread *self, uintptr_t
 TA_COLD static void forget_near_rules(struct ta__thread *self, uint64_t tag)
 {
     memset(self->near->rules, 0, sizeof self->near->rules);
-    ta__paths_forget(self->near);
+    ta__kept_forget(self->near);
     self->near->tag = tag;
 }
 
@@ -536,6 +642,39 @@ TA_COLD static int enter_other_stack(struct ta__thread *self, uintptr_t sp)
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
+/* Has the walk met the remembered stack, which is unchanged from here on outwards? Where a word further out has
+ * changed, the walk goes on from there. */
+TA_INLINE int rejoins(struct ta__thread *self, struct walk *walk)
+{
+    const struct ta__state *states = self->states;
+    while (walk->depth > 0 && states[walk->depth - 1].sp < walk->sp)
+        walk->depth--;
+    if (TA_UNLIKELY(walk->depth == 0) || !is_same(&states[walk->depth - 1], walk->ip, walk->sp, walk->fp))
+        return 0;
+    uint32_t changed = changed_slot(self->slots, lowest_slot(self, walk->depth), states[walk->depth - 1].slot_end);
+    if (TA_LIKELY(changed == 0))
+        return 1;
+    *walk = keep_inner_states(self, *walk, changed);
+    return 0;
+}
+
+/* One frame further out; STEP_END: there is none. */
+TA_INLINE enum step step(struct ta__thread *self, struct walk *walk)
+{
+    struct ta__near_rule *near = near_rule(self->near->rules, walk->ip);
+    uint64_t rule = TA_LIKELY(near->ip == walk->ip) ? near->rule : rule_from_afar(near, walk->ip);
+    uint64_t zero_at = 0;
+    enum step how = step_usual(self, walk, rule, &zero_at);
+    if (TA_LIKELY(how == STEP_ON))
+        return how;
+    if (how == STEP_END) {
+        *walk = end_at_zero(self, *walk, rule, zero_at);
+        return how;
+    }
+    *walk = how == STEP_OTHER ? step_other(self, *walk, rule) : end_cut_short(self, *walk, rule);
+    return walk->last;
+}
+
 static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain);
 
 /* The memo has no room for what was found on top of it. */
@@ -550,96 +689,29 @@ TA_COLD static uint32_t walk_anew(struct ta__thread *self, uint32_t domain)
 __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip,
                                                                             uint64_t sp, uint64_t fp, uint32_t domain)
 {
-    uint32_t depth = self->depth;
-    uint32_t new_count = 0;
-    uint32_t new_extra_count = 0;
-    struct ta__near_rule *near_rules = self->near->rules;
+    struct walk walk = {.ip = ip, .sp = sp, .fp = fp, .depth = self->depth};
     uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
     if (TA_UNLIKELY(self->near->tag != tag))
         forget_near_rules(self, tag);
-    for (;;) {
-        const struct ta__state *states = self->states;
-        while (depth > 0 && states[depth - 1].sp < sp)
-            depth--;
-        if (TA_LIKELY(depth > 0) && is_same(&states[depth - 1], ip, sp, fp)) {
-            uint32_t changed = changed_slot(self->slots, lowest_slot(self, depth), states[depth - 1].slot_end);
-            if (TA_LIKELY(changed == 0))
-                break;
-            struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
-            keep_inner_states(self, &walk, changed);
-            ip = walk.ip, sp = walk.sp, fp = walk.fp, depth = walk.depth, new_count = walk.new_count;
-        }
-        if (TA_UNLIKELY(new_count >= self->window) && !memo_grow(self, new_count, new_extra_count)) {
-            end_at_window(self, new_count, new_extra_count);
-            depth = 0;
-            break;
-        }
-
-        struct ta__near_rule *near = near_rule(near_rules, ip);
-        uint64_t rule = TA_LIKELY(near->ip == ip) ? near->rule : rule_from_afar(near, ip);
-        uint32_t flags = TA__STATE_RETURNS;
-        uint64_t cfa, caller_ip, caller_fp = fp, fp_slot = 0;
-        if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_SP)) {
-            cfa = sp + (uint64_t)ta__rule_offset(rule);
-        } else if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_FP)) {
-            cfa = fp + (uint64_t)ta__rule_offset(rule);
-            flags = TA__STATE_RETURNS | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
-        } else {
-            goto rare;
-        }
-        if (TA_UNLIKELY(cfa <= sp || cfa > self->stack_high || (cfa & 7) != 0)) {
-            rule = ta__rule_with_salt(RULE_ASTRAY, ta__rule_salt(rule));
-            goto rare;
-        }
-        if (ta__rule_saves_fp(rule)) {
-            fp_slot = cfa;
-            if (TA_UNLIKELY(ta__rule_slot_from_fp(rule))) {
-                fp_slot = fp;
-                flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
-            }
-            fp_slot += (uint64_t)ta__rule_slot(rule);
-            if (TA_UNLIKELY(!is_inside(self, fp_slot, sp))) {
-                rule = ta__rule_with_salt(RULE_ASTRAY, ta__rule_salt(rule));
-                goto rare;
-            }
-            caller_fp = word_at(fp_slot);
-            flags |= TA__STATE_SAVES_FP;
-        }
-        caller_ip = ta__rule_unsigned_ip(word_at(ta__rule_return_slot(cfa, fp_slot)));
-        if (TA_UNLIKELY(caller_ip == 0)) {
-            struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
-            end_at_zero(self, &walk, rule, ta__rule_return_slot(cfa, fp_slot));
-            new_count = walk.new_count;
-            depth = 0;
-            break;
-        }
-        if (TA_UNLIKELY(ta__rule_in_loader(rule)))
-            flags |= TA__STATE_LOADER;
-        append_state(self, new_count, ip, sp, fp, fp_slot, rule, flags)->slot_end = new_extra_count;
-        new_count++;
-        ip = caller_ip;
-        sp = cfa;
-        fp = caller_fp;
-        continue;
-
-    rare:;
-        struct walk walk = {ip, sp, fp, depth, new_count, new_extra_count};
-        enum step result = step_rare(self, &walk, rule);
-        ip = walk.ip, sp = walk.sp, fp = walk.fp;
-        new_count = walk.new_count, new_extra_count = walk.new_extra_count;
-        if (result != STEP_ON) {
-            depth = 0;
+    while (!rejoins(self, &walk)) {
+        int is_full =
+            TA_UNLIKELY(walk.new_count >= self->window) && !memo_grow(self, walk.new_count, walk.new_extra_count);
+        if (TA_UNLIKELY(is_full))
+            end_at_window(self, &walk);
+        if (TA_UNLIKELY(is_full || step(self, &walk) == STEP_END)) {
+            walk.depth = 0;
             break;
         }
     }
-    if (new_count == 0) {
-        self->depth = depth;
-        const struct ta__state *top = &self->states[depth - 1];
+    if (walk.new_count == 0) {
+        self->depth = walk.depth;
+        const struct ta__state *top = &self->states[walk.depth - 1];
         return TA_LIKELY(top->leaf != 0 && top->leaf_domain == domain) ? top->leaf : leaf_of_memo(self, domain);
     }
-    if (TA_UNLIKELY(depth + new_count > 2 * self->window) && !memo_grow(self, new_count, new_extra_count))
+    if (TA_UNLIKELY(walk.depth + walk.new_count > 2 * self->window) &&
+        !memo_grow(self, walk.new_count, walk.new_extra_count))
         return walk_anew(self, domain);
-    push_new_states(self, depth, new_count);
+    push_new_states(self, walk.depth, walk.new_count);
     return leaf_of_memo(self, domain);
 }
 
@@ -647,14 +719,16 @@ TA_READS_STACKS uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t 
                                              uint32_t domain)
 {
     if (TA_UNLIKELY(self->limit == 1))
-        return self->one_ip == ip && self->one_domain == domain ? self->one_leaf : ta__capture_one(self, ip, domain);
+        return self->one_ip == ta__one_site(ip, domain) && self->one_domain == domain
+                   ? self->one_leaf
+                   : ta__capture_one(self, ip, domain);
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);
     /* A foreign stack may be gone at the next look, which must ask the system first. */
     uintptr_t stack_high = self->stack_high != self->stack_low ? self->stack_high : 0;
     uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
-    if (ta__path_is_met_again(self->near, leaf, sp) && stack_high != 0)
-        ta__path_keep(self, ip, sp, fp, stack_high, domain);
+    if (ta__kept_is_met_again(self->near, leaf, sp) && stack_high != 0)
+        ta__kept_keep(self, ip, sp, fp, stack_high, domain);
     return leaf;
 }

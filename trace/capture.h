@@ -1,10 +1,13 @@
-/* capture.h: the memo of a thread's last stack — what capture.c keeps between two allocations. */
+/* capture.h: whose stack asks for memory — ta__capture, and the memo of a thread's last stack, which capture.c keeps
+ * between two allocations. */
 #ifndef TA_TRACE_CAPTURE_H
 #define TA_TRACE_CAPTURE_H
 
 #include <stdint.h>
 
+#include "trace/kept_stacks.h"
 #include "trace/trace.h"
+#include "trace/unwind/walk_check.h"
 
 /* One frame of the remembered stack: the registers as they were when control would return to it.
  *
@@ -42,26 +45,35 @@ struct ta__slot {
     uint64_t value;
 };
 
-/* The thread's own small table of rules, in front of the one that all share: the latter gives each call site a cache
- * line and every 128 bytes of code a page, which a walk of three frames pays in misses. Nobody else reads or writes it,
- * so that an entry is just address and rule. It is void when the shared table's tag has moved. */
-struct ta__near_rule {
-    uint64_t ip;
-    uint64_t rule;
-};
-/* The same for the table of leaves: what a trusted hash means never changes, so that nothing ever voids it. */
-struct ta__near_leaf {
-    uint64_t hash;
-    uint64_t leaf;
-};
-enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024 };
-
 #define TA__IP_INTERRUPTED (UINT64_C(1) << 63)
 
 /* Deeper frames are remembered, but no stack is followed or verified further than the spec counts. The memo has room
  * for two windows; it begins small, for address space is limited here and there and threads are many, and grows with
  * the stacks. */
 enum { TA__WINDOW = 65536, TA__FIRST_WINDOW = 256, TA__SLOTS_PER_STATE = 3 };
+
+/* The leaf of the stack that begins with return address `ip`, whose frame has the registers sp and fp, for an
+ * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
+TA_INLINE uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain)
+{
+    uint32_t leaf = ta__kept_find(self, ip, sp, fp, domain);
+    if (TA_UNLIKELY(leaf == 0))
+        return ta__capture_by_walk(self, ip, sp, fp, domain);
+    ta__check_kept(self, ip, sp, fp, leaf);
+    return leaf;
+}
+
+/* The same with a limit of one frame, in domain 0. */
+TA_INLINE uint32_t ta__capture_site(struct ta__thread *self, uintptr_t ip)
+{
+    if (TA_LIKELY(self->one_ip == ip)) {
+        if (self->one_leaf == 0)
+            __builtin_unreachable(); /* then the site is not noted */
+        return self->one_leaf;
+    }
+    const struct ta__near_site *site = ta__near_site_of(self->near, ip);
+    return TA_LIKELY(site->ip == ip && site->domain == 0) ? site->leaf : ta__capture_one(self, ip, 0);
+}
 
 /* Test face: the states of the memo after a capture, innermost last. */
 TA_INLINE uint32_t ta__capture_depth(const struct ta__thread *self)

@@ -1,9 +1,9 @@
 /* control.c: tracing on, off, cleared — the calls of tracealloc.h that change what every thread does.
  *
- * A change happens with all threads outside the allocator (base/world.h): they find a new gate when they come back and
+ * A change happens with all threads outside the allocator (base/safepoint.h): they find a new gate when they come back and
  * adapt (ta__trace_adapt) before their next operation. So no allocation is half in one mode and half in another, and
- * counters are cleared while nobody counts. A block remembers its epoch; what was allocated in an earlier epoch has no
- * trace any more, though its header still carries one.
+ * counters are cleared while nobody counts. Each epoch has leaf numbers of its own: what was allocated in an
+ * earlier one has no trace any more, though its header still carries a number.
  *
  * Never called by alloc's hot paths; may be called from anywhere a program can call a function. */
 #include "trace/trace.h"
@@ -13,27 +13,24 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/lock.h"
 #include "base/memory.h"
 #include "trace/contexts.h"
 #include "trace/counters.h"
-#include "trace/modules.h"
-#include "trace/paths.h"
-#include "trace/rules.h"
+#include "trace/reclaim.h"
+#include "trace/unwind/modules.h"
+#include "trace/unwind/rule_cache.h"
 #include "trace/tracked.h"
 #include "tracealloc.h"
 
-enum { EPOCH_MAX = 0xFFFD, MAX_CONTEXTS_DEFAULT = 1 << 24 };
-#define EPOCH_OF_NONE (UINT64_C(0xFFFE) << 48) /* as in headers, though none has it */
+enum { MAX_CONTEXTS_DEFAULT = 1 << 24 };
 
 struct ta__trace_events ta__trace_events;
 
+/* Changed with the world stopped: who stops it holds the one lock that there is for it. */
 static struct {
-    struct ta__lock lock; /* one change at a time */
     struct ta__trace_hooks hooks;
     uint32_t limit;
     uint32_t max_contexts;
-    uint32_t epoch; /* written with the world stopped; read by adapting threads */
     uint64_t sample_bytes;
     uint64_t epochs_begun; /* never wraps: tells snapshots of different epochs apart */
 } control = {.limit = 1, .max_contexts = MAX_CONTEXTS_DEFAULT};
@@ -48,6 +45,7 @@ void ta__trace_configure(const struct ta__trace_config *config)
     control.sample_bytes = config->sample_bytes;
     if (config->max_contexts != 0)
         control.max_contexts = config->max_contexts;
+    ta__reclaim_set_limit(config->table_memory);
 }
 
 int ta__trace_tables_ready(void)
@@ -57,7 +55,7 @@ int ta__trace_tables_ready(void)
 
 uint64_t ta__trace_epoch(void)
 {
-    return control.epochs_begun;
+    return ta__load_relaxed(&control.epochs_begun);
 }
 
 uint64_t ta__trace_sample_bytes(void)
@@ -67,35 +65,55 @@ uint64_t ta__trace_sample_bytes(void)
 
 /* ---- changes, with the world stopped ----------------------------------------------------------------------------- */
 
-/* Every trace is of the past. The header has 16 bits for the epoch: when they are used up, old headers are made
- * traceless one by one. */
+/* Every trace is of the past. When most leaf numbers are used up, old headers are made traceless one by one. */
 static void begin_epoch(void)
 {
-    if (control.epoch >= EPOCH_MAX) {
+    if (ta__leaves_are_spent()) {
         control.hooks.scrub_headers();
-        control.epoch = 0;
+        ta__leaves_begin_epoch();
+        ta__leaves_renumber();
     }
-    control.epoch++;
-    control.epochs_begun++;
+    ta__store_relaxed(&control.epochs_begun, control.epochs_begun + 1);
+    ta__leaves_begin_epoch();
     ta__counters_clear();
-    ta__tracked_clear();
+    ta__tracked_clear(control.hooks.drop_record);
+    ta__capture_give_back();
 }
 
+/* The calling thread, with all others outside; NULL when that cannot be had, which is said and nothing is changed. */
 static struct ta__thread *begin_change(void)
 {
     struct ta__thread *self = control.hooks.self != NULL ? control.hooks.self() : NULL;
-    ta__lock_acquire(&control.lock);
-    return self;
+    if (self == NULL) {
+        errno = ENOMEM;
+        ta__error_set("no memory for the thread", NULL);
+        return NULL;
+    }
+    enum ta__stop stop = ta__safepoint_stop(&self->safepoint);
+    if (stop == TA__STOP_DONE)
+        return self;
+    ta__safepoint_refused(stop);
+    return NULL;
 }
 
-static void end_change(void)
+static void end_change(struct ta__thread *self)
 {
-    ta__lock_release(&control.lock);
+    ta__safepoint_resume(&self->safepoint);
 }
 
 static int is_tracing(void)
 {
     return (ta__gate_read() & TA__GATE_TRACING) != 0;
+}
+
+static void begin_tracing(int nframe)
+{
+    begin_epoch();
+    control.limit = (uint32_t)nframe;
+    control.hooks.leave_modes();
+    ta__gate_change(TA__GATE_TRACING | (control.sample_bytes != 0 ? TA__GATE_SAMPLED : 0) |
+                        (nframe == 1 ? TA__GATE_ONE_FRAME : 0),
+                    0);
 }
 
 int ta_start(int nframe)
@@ -105,61 +123,72 @@ int ta_start(int nframe)
         errno = EINVAL;
         return -1;
     }
+    if (is_tracing())
+        return 0;
+    ta__modules_begin(); /* before the stop: the loader's lock may be held by a thread that waits for us */
     struct ta__thread *self = begin_change();
+    if (self == NULL)
+        return -1;
     int result = 0;
     if (!is_tracing()) {
-        if (self == NULL || !ta__contexts_init(control.max_contexts)) {
+        if (ta__contexts_init(control.max_contexts)) {
+            begin_tracing(nframe);
+        } else {
             ta__error_set("no memory for the tables of the tracer", NULL);
             errno = ENOMEM;
             result = -1;
-        } else {
-            ta__modules_begin();
-            ta__world_stop(&self->world);
-            begin_epoch();
-            control.limit = (uint32_t)nframe;
-            ta__gate_change(TA__GATE_TRACING | (control.sample_bytes != 0 ? TA__GATE_SAMPLED : 0) |
-                                (nframe == 1 ? TA__GATE_ONE_FRAME : 0),
-                            0);
-            ta__world_resume();
         }
     }
-    end_change();
+    end_change(self);
     return result;
 }
 
 void ta_stop(void)
 {
-    struct ta__thread *self = begin_change();
+    struct ta__thread *self = is_tracing() ? begin_change() : NULL;
+    if (self == NULL)
+        return;
     if (is_tracing()) {
-        ta__world_stop(self != NULL ? &self->world : NULL);
+        control.hooks.leave_modes();
         ta__gate_change(0, TA__GATE_TRACING | TA__GATE_SAMPLED | TA__GATE_ONE_FRAME | TA__GATE_TRACKED);
         begin_epoch();
-        ta__world_resume();
     }
-    end_change();
+    end_change(self);
 }
 
 void ta_clear_traces(void)
 {
-    struct ta__thread *self = begin_change();
+    struct ta__thread *self = is_tracing() ? begin_change() : NULL;
+    if (self == NULL)
+        return;
     if (is_tracing()) {
-        ta__world_stop(self != NULL ? &self->world : NULL);
         begin_epoch();
         ta__gate_change(0, TA__GATE_TRACKED);
-        ta__world_resume();
     }
-    end_change();
+    end_change(self);
 }
 
 void ta_reset_peak(void)
 {
-    struct ta__thread *self = begin_change();
-    if (is_tracing()) {
-        ta__world_stop(self != NULL ? &self->world : NULL);
+    struct ta__thread *self = is_tracing() ? begin_change() : NULL;
+    if (self == NULL)
+        return;
+    if (is_tracing())
         ta__counters_reset_peak();
-        ta__world_resume();
+    end_change(self);
+}
+
+int ta__trace_watch_addresses(void)
+{
+    struct ta__thread *self = begin_change();
+    if (self == NULL)
+        return 0;
+    if (is_tracing()) {
+        control.hooks.leave_modes();
+        ta__gate_change(TA__GATE_TRACKED, 0);
     }
-    end_change();
+    end_change(self);
+    return 1;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -197,49 +226,44 @@ static uint64_t power(uint64_t base, uint32_t exponent)
     return result;
 }
 
-void ta__trace_adapt(struct ta__thread *self, uint32_t gate)
+int ta__trace_adapt(struct ta__thread *self, uint32_t gate)
 {
     ta__capture_forget(self);
     if ((gate & TA__GATE_TRACING) != 0) {
         self->limit = ta__load_relaxed(&control.limit);
         self->limit_power = power(TA__GOLDEN, self->limit);
-        /* Weighted blocks are never freed on the fast path: an epoch that none has keeps them away. */
-        self->epoch_bits = (gate & TA__GATE_SAMPLED) != 0 ? EPOCH_OF_NONE : ta__trace_epoch_bits();
+        self->leaf_first = ta__leaf_first;
         /* Without memory the thread stays on the slow path, untraced and counted. */
         if (!ta__capture_thread_init(self))
-            return;
-        ta__paths_forget(self->near);
-    } else {
-        self->epoch_bits = EPOCH_OF_NONE;
+            return 0;
+        ta__capture_forget_leaves(self);
     }
-    ta__store_relaxed(&self->world.view, gate);
+    ta__store_release(&self->adapted, gate / TA__GATE_GENERATION); /* what was forgotten is forgotten before */
+    return 1;
 }
 
-uint64_t ta__trace_epoch_bits(void)
+int ta__trace_is_present(uint32_t leaf)
 {
-    return (uint64_t)ta__load_relaxed(&control.epoch) << 48;
-}
-
-int ta__trace_is_present(uint32_t epoch)
-{
-    return is_tracing() && epoch == ta__load_relaxed(&control.epoch);
-}
-
-void ta__trace_before_fork(void)
-{
-    ta__lock_acquire(&control.lock);
-}
-
-void ta__trace_after_fork_in_parent(void)
-{
-    ta__lock_release(&control.lock);
+    return is_tracing() && leaf >= ta__load_relaxed(&ta__leaf_first);
 }
 
 void ta__trace_after_fork_in_child(void)
 {
-    control.lock.state = 0;
     ta__contexts_after_fork();
     ta__counters_after_fork();
     ta__tracked_after_fork();
     ta__modules_after_fork();
 }
+
+/* ---- for readers from outside ------------------------------------------------------------------------------------ */
+
+struct ta__fact ta__facts_control[] = {
+    TA__FACT_AT("control.limit", control.limit),
+    TA__FACT_AT("control.epochs_begun", control.epochs_begun),
+    TA__FACT_AT("control.sample_bytes", control.sample_bytes),
+    TA__FACT_AT("events.lost", ta__trace_events.lost),
+    TA__FACT_AT("events.foreign_frees", ta__trace_events.foreign_frees),
+    TA__FACT_AT("events.invalid_frees", ta__trace_events.invalid_frees),
+    TA__FACT_AT("events.snapshots", ta__trace_events.snapshot_errors),
+    TA__FACTS_END,
+};

@@ -6,9 +6,17 @@
  * folded, so nothing can be lost.
  *
  * Current and peak. A thread keeps the highest value that its part of current has had since its last flush (high), and
- * how far it is below that now (headroom); so that an allocation subtracts and looks at the sign, and a free adds. With
- * one thread, current = flushed + high - headroom and peak = max(flushed peak, flushed + high): exact. With more, each
- * is behind by at most TA__FLUSH_BYTES per thread, plus at most one block. */
+ * how far it is below that now (headroom); so that an allocation subtracts and looks at the sign, and a free adds.
+ *
+ *      current = flushed + sum of (high - headroom)            exact when threads rest
+ *      peak    = highest of flushed + sum of high,             looked at before each flush, and when somebody asks
+ *
+ * With one thread that is exact. With more, the peak is never less than what lived at any moment at which all threads
+ * rested, whether or not somebody looked then; and it is more than what ever lived at once by at most TA__FLUSH_BYTES
+ * for each thread that has freed since its last flush. What was reported once stays until ta_reset_peak.
+ *
+ * Why never less: between that moment and the first flush after it no part of `flushed + sum of high` falls; whoever
+ * flushes first looks at the sum before anything is taken out of it. */
 #include "trace/counters.h"
 
 #include <string.h>
@@ -21,15 +29,25 @@
 
 int64_t ta__counters_flushed;
 
+/* With more threads only some flushes look at the others: the peak may then be behind by TA__FLUSH_BYTES for each. */
+enum { THREADS_LOOKED_AT = 64 };
+
+/* What the leaves had that had a number before: all of it was freed, so that one number does for both. */
+struct former {
+    uint64_t blocks, bytes;
+};
+
 static struct {
     int64_t peak;
+    uint32_t flushes;                 /* counted with more threads than that */
     struct ta__source_counts *shared; /* for threads without an array, and for ta_track: atomic additions */
-    struct ta__lock lock;             /* guards the making of shared */
-} totals;
+    struct former *former;            /* by leaf; NULL until one is used again. Written by reclaim.c, relaxed */
+    struct ta__lock lock;             /* guards the making of both */
+} totals = {.lock = {.rank = TA__RANK_COUNTERS}};
 
 static struct ta__thread *thread_at(int slot)
 {
-    return (struct ta__thread *)ta__world_member(slot);
+    return (struct ta__thread *)ta__safepoint_member(slot);
 }
 
 static void raise_peak(int64_t candidate)
@@ -39,15 +57,37 @@ static void raise_peak(int64_t candidate)
         ;
 }
 
+/* The most that may have lived at once since the threads' last flushes. The flushed sum comes first: of a thread that
+ * flushes meanwhile, nothing is seen twice. */
+static int64_t most_since_flushes(void)
+{
+    int64_t most = ta__load_acquire(&ta__counters_flushed);
+    int used = ta__safepoint_size();
+    for (int slot = 0; slot < used; slot++)
+        most += ta__load_relaxed(&thread_at(slot)->high);
+    return most;
+}
+
+/* Could the others' highs, which are TA__FLUSH_BYTES at most, make a new peak? */
+static int must_look_at_others(int64_t own)
+{
+    int64_t others = ta__safepoint_size() - 1;
+    if (others <= 0 || own + others * TA__FLUSH_BYTES <= ta__load_relaxed(&totals.peak))
+        return 0;
+    return others < THREADS_LOOKED_AT ||
+           ta__add_relaxed(&totals.flushes, 1u) % (uint64_t)(others / THREADS_LOOKED_AT) == 0;
+}
+
 /* What the thread had becomes part of the sum that all see, and the thread that completes a peak sees that it does. */
 static void flush(struct ta__thread *self, const int64_t *due)
 {
     int64_t high = ta__load_relaxed(&self->high);
     int64_t delta = high - ta__load_relaxed(&self->headroom);
-    int64_t before = __atomic_fetch_add(&ta__counters_flushed, delta, __ATOMIC_RELAXED);
-    raise_peak(before + high);
+    int64_t own = ta__load_relaxed(&ta__counters_flushed) + high;
+    raise_peak(must_look_at_others(own) ? most_since_flushes() : own);
     ta__store_relaxed(&self->high, 0);
     ta__store_relaxed(&self->headroom, 0);
+    int64_t before = __atomic_fetch_add(&ta__counters_flushed, delta, __ATOMIC_RELEASE);
     if (TA_UNLIKELY(before + delta >= ta__load_relaxed(due)))
         ta__peak_record(before + delta);
 }
@@ -69,18 +109,22 @@ void ta__counters_due(struct ta__thread *self, int64_t high)
         ta__peak_record(ta__load_relaxed(&ta__counters_flushed) + high);
 }
 
+/* An array with a row for each leaf, made when it is first wanted; NULL: no memory. */
+static void *rows_at(void **place, size_t row_bytes)
+{
+    void *rows = ta__load_acquire(place);
+    if (TA_LIKELY(rows != NULL))
+        return rows;
+    ta__lock_acquire(&totals.lock);
+    if (*place == NULL)
+        ta__store_release(place, ta__memory_map(ta__leaf_capacity() * row_bytes));
+    ta__lock_release(&totals.lock);
+    return ta__load_acquire(place);
+}
+
 static struct ta__source_counts *shared_counts(void)
 {
-    struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
-    if (TA_LIKELY(shared != NULL))
-        return shared;
-    ta__lock_acquire(&totals.lock);
-    if (totals.shared == NULL) {
-        shared = ta__memory_map(ta__leaf_capacity() * sizeof *shared);
-        ta__store_release(&totals.shared, shared);
-    }
-    ta__lock_release(&totals.lock);
-    return ta__load_acquire(&totals.shared);
+    return rows_at((void **)&totals.shared, sizeof *totals.shared);
 }
 
 void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes)
@@ -104,6 +148,18 @@ static void add_counts(struct ta__source_counts *sum, const struct ta__source_co
     }
 }
 
+static void subtract_former(struct ta__source_counts *counts, const struct former *former, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t blocks = ta__load_relaxed(&former[i].blocks);
+        uint64_t bytes = ta__load_relaxed(&former[i].bytes);
+        counts[i].allocated_blocks -= blocks;
+        counts[i].freed_blocks -= blocks;
+        counts[i].allocated_bytes -= bytes;
+        counts[i].freed_bytes -= bytes;
+    }
+}
+
 /* As they were counted: in sampled mode, blocks in units. */
 static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
 {
@@ -111,12 +167,39 @@ static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
     const struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
     if (shared != NULL)
         add_counts(counts, shared + first, n);
-    int used = ta__world_size();
+    int used = ta__safepoint_size();
     for (int slot = 0; slot < used; slot++) {
         const struct ta__source_counts *own = ta__load_acquire(&thread_at(slot)->counts);
         if (own != NULL)
             add_counts(counts, own + first, n);
     }
+    const struct former *former = ta__load_acquire(&totals.former);
+    if (former != NULL)
+        subtract_former(counts, former + first, n);
+}
+
+int ta__counters_are_settled(uint32_t leaf)
+{
+    struct ta__source_counts sum;
+    fold(leaf, 1, &sum);
+    return sum.allocated_blocks == sum.freed_blocks && sum.allocated_bytes == sum.freed_bytes;
+}
+
+int ta__counters_bequeath(uint32_t leaf, uint32_t heir)
+{
+    struct ta__source_counts sum;
+    struct ta__source_counts *shared = shared_counts();
+    struct former *former = rows_at((void **)&totals.former, sizeof *former);
+    if (shared == NULL || former == NULL)
+        return 0;
+    fold(leaf, 1, &sum);
+    ta__store_relaxed(&former[leaf].blocks, former[leaf].blocks + sum.allocated_blocks);
+    ta__store_relaxed(&former[leaf].bytes, former[leaf].bytes + sum.allocated_bytes);
+    ta__add_relaxed(&shared[heir].allocated_blocks, sum.allocated_blocks);
+    ta__add_relaxed(&shared[heir].allocated_bytes, sum.allocated_bytes);
+    ta__add_relaxed(&shared[heir].freed_blocks, sum.freed_blocks);
+    ta__add_relaxed(&shared[heir].freed_bytes, sum.freed_bytes);
+    return 1;
 }
 
 void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
@@ -132,27 +215,18 @@ void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *cou
 
 void ta__counters_traced(size_t *current, size_t *peak)
 {
-    int64_t now = ta__load_relaxed(&ta__counters_flushed);
-    int64_t highest = ta__load_relaxed(&totals.peak);
-    int64_t deltas = 0;
-    int64_t highs = 0;
-    int used = ta__world_size();
+    int64_t now = ta__load_acquire(&ta__counters_flushed);
+    int used = ta__safepoint_size();
     for (int slot = 0; slot < used; slot++) {
         const struct ta__thread *thread = thread_at(slot);
-        int64_t high = ta__load_relaxed(&thread->high);
-        deltas += high - ta__load_relaxed(&thread->headroom);
-        if (high > highs)
-            highs = high;
+        /* Below 0 for a moment: the high that it is below is about to grow by as much. */
+        int64_t headroom = ta__load_acquire(&thread->headroom);
+        now += ta__load_relaxed(&thread->high) - (headroom > 0 ? headroom : 0);
     }
-    if (now + highs > highest)
-        highest = now + highs;
-    now += deltas;
-    if (now < 0)
-        now = 0;
-    if (highest < now)
-        highest = now;
-    *current = (size_t)now;
-    *peak = (size_t)highest;
+    int64_t most = most_since_flushes();
+    raise_peak(most > now ? most : now);
+    *current = (size_t)(now > 0 ? now : 0);
+    *peak = (size_t)ta__load_relaxed(&totals.peak);
 }
 
 void ta__counters_drop(uint32_t leaf)
@@ -173,7 +247,7 @@ void ta__counters_drop(uint32_t leaf)
 void ta__counters_clear(void)
 {
     size_t bytes = ta__leaf_capacity() * sizeof(struct ta__source_counts);
-    int used = ta__world_size();
+    int used = ta__safepoint_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = thread_at(slot);
         ta__store_relaxed(&thread->high, 0);
@@ -183,6 +257,8 @@ void ta__counters_clear(void)
     }
     if (totals.shared != NULL)
         ta__memory_reset(totals.shared, bytes);
+    if (totals.former != NULL)
+        ta__memory_reset(totals.former, ta__leaf_capacity() * sizeof *totals.former);
     ta__store_relaxed(&ta__counters_flushed, 0);
     ta__store_relaxed(&totals.peak, 0);
     ta__peak_clear();
@@ -191,7 +267,7 @@ void ta__counters_clear(void)
 void ta__counters_reset_peak(void)
 {
     int64_t current = ta__load_relaxed(&ta__counters_flushed);
-    int used = ta__world_size();
+    int used = ta__safepoint_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = thread_at(slot);
         current += thread->high - thread->headroom;
@@ -205,6 +281,33 @@ void ta__counters_reset_peak(void)
 
 void ta__counters_after_fork(void)
 {
-    totals.lock.state = 0;
+    ta__lock_after_fork(&totals.lock);
     ta__peak_after_fork();
 }
+
+/* ---- for readers from outside ------------------------------------------------------------------------------------ */
+
+struct ta__fact ta__facts_counters[] = {
+    TA__FACT_AT("counts.flushed", ta__counters_flushed),
+    TA__FACT_AT("counts.peak", totals.peak),
+    TA__FACT_AT("counts.shared", totals.shared),
+    TA__FACT_AT("counts.former", totals.former),
+    TA__FACT("counts.bytes", sizeof(struct ta__source_counts)),
+    TA__FACT_FIELD("counts.in_blocks", struct ta__source_counts, allocated_blocks),
+    TA__FACT_FIELD("counts.in_bytes", struct ta__source_counts, allocated_bytes),
+    TA__FACT_FIELD("counts.out_blocks", struct ta__source_counts, freed_blocks),
+    TA__FACT_FIELD("counts.out_bytes", struct ta__source_counts, freed_bytes),
+    TA__FACT("former.bytes", sizeof(struct former)),
+    TA__FACT_FIELD("former.blocks", struct former, blocks),
+    TA__FACT_FIELD("former.size", struct former, bytes),
+    TA__FACT("sample.unit", TA__SAMPLE_UNIT),
+    TA__FACT("thread.bytes", sizeof(struct ta__thread)),
+    TA__FACT_FIELD("thread.counts", struct ta__thread, counts),
+    TA__FACT_FIELD("thread.headroom", struct ta__thread, headroom),
+    TA__FACT_FIELD("thread.high", struct ta__thread, high),
+    TA__FACT_FIELD("thread.domains", struct ta__thread, domains),
+    TA__FACT_FIELD("thread.lost", struct ta__thread, counted_lost),
+    TA__FACT_FIELD("thread.tid", struct ta__thread, tid),
+    TA__FACT_FIELD("thread.name", struct ta__thread, name),
+    TA__FACTS_END,
+};

@@ -2,8 +2,13 @@
 #ifndef TA_TRACE_COUNTERS_H
 #define TA_TRACE_COUNTERS_H
 
+#include "base/facts.h"
+
 void ta__counters_clear(void);
 void ta__counters_reset_peak(void);
 void ta__counters_after_fork(void);
+
+/* What a reader of this process's memory is told: base/facts.h. */
+extern struct ta__fact ta__facts_counters[];
 
 #endif

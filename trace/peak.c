@@ -6,7 +6,7 @@
 
 #include "base/atomics.h"
 #include "base/memory.h"
-#include "base/world.h"
+#include "base/safepoint.h"
 #include "trace/trace.h"
 
 /* Few rows at once: whoever allocates may have a small stack. */
@@ -60,21 +60,21 @@ static void write_down(int64_t current)
     uint64_t epoch = ta__trace_epoch();
     uint32_t count = ta__leaf_count();
     int64_t sum = 0;
-    for (uint32_t first = 0; first < count; first += ROWS_AT_ONCE) {
+    for (uint32_t first = ta__load_relaxed(&ta__leaf_first); first < count; first += ROWS_AT_ONCE) {
         uint32_t n = count - first < ROWS_AT_ONCE ? count - first : ROWS_AT_ONCE;
         ta__counters_fold(first, n, rows);
         for (uint32_t i = 0; i < n; i++) {
             int64_t live = (int64_t)(rows[i].allocated_bytes - rows[i].freed_bytes);
             live = live < 0 ? 0 : live;
             if (list.live_bytes[first + i] != (uint64_t)live) /* leaves that hold nothing touch no memory */
-                list.live_bytes[first + i] = (uint64_t)live;
+                ta__store_relaxed(&list.live_bytes[first + i], (uint64_t)live);
             sum += live;
         }
     }
-    list.count = count;
+    ta__store_relaxed(&list.count, count);
     list.epoch = epoch;
     list.current = sum > current ? sum : current;
-    set_due(list.current, (uint64_t)count * (uint64_t)ta__world_size());
+    set_due(list.current, (uint64_t)count * (uint64_t)ta__safepoint_size());
 }
 
 void ta__peak_record(int64_t current)
@@ -86,7 +86,8 @@ void ta__peak_record(int64_t current)
             break;
         }
         if (list.live_bytes == NULL)
-            list.live_bytes = ta__memory_map(ta__leaf_capacity() * sizeof *list.live_bytes);
+            ta__store_release(&list.live_bytes,
+                              (uint64_t *)ta__memory_map(ta__leaf_capacity() * sizeof *list.live_bytes));
         if (list.live_bytes == NULL)
             ta__peak_due = (struct ta__peak_due){INT64_MAX, INT64_MAX};
         else
@@ -125,9 +126,10 @@ uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now)
     if (!begin_reading())
         return 0;
     *live_bytes = list.live_bytes;
-    *is_now = list.count != 0 && current >= list.current;
-    if (list.live_bytes != NULL && list.count != 0 && list.epoch == ta__trace_epoch())
-        return list.count;
+    uint32_t count = ta__load_relaxed(&list.count); /* a clear may be under way */
+    *is_now = count != 0 && current >= list.current;
+    if (list.live_bytes != NULL && count != 0 && list.epoch == ta__trace_epoch())
+        return count;
     ta__peak_close();
     return 0;
 }
@@ -137,6 +139,17 @@ void ta__peak_close(void)
     __atomic_fetch_sub(&list.users, 1, __ATOMIC_RELEASE);
     if (was_missed())
         ta__peak_record(current_now());
+}
+
+int ta__peak_is_being_written(void)
+{
+    return ta__load_acquire(&list.users) < 0;
+}
+
+uint64_t ta__peak_of(uint32_t leaf)
+{
+    const uint64_t *live_bytes = ta__load_acquire(&list.live_bytes);
+    return live_bytes != NULL ? ta__load_relaxed(&live_bytes[leaf]) : 0;
 }
 
 /* A snapshot may be reading, or writing from outside the allocator: what it gets is told by the epoch. */
@@ -160,3 +173,9 @@ size_t ta__peak_memory(void)
     return list.live_bytes == NULL ? 0
                                    : ta__memory_resident(list.live_bytes, ta__leaf_count() * sizeof *list.live_bytes);
 }
+
+struct ta__fact ta__facts_peak[] = {
+    TA__FACT_AT("peak.list", list.live_bytes), TA__FACT_AT("peak.count", list.count),
+    TA__FACT_AT("peak.current", list.current), TA__FACT_AT("peak.epoch", list.epoch),
+    TA__FACT_AT("peak.users", list.users),     TA__FACTS_END,
+};

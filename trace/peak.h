@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/attributes.h"
+#include "base/facts.h"
 
 /* Values of current from which on it is worth it. Any thread, relaxed. */
 struct ta__peak_due {
@@ -29,9 +30,17 @@ TA_COLD void ta__peak_record(int64_t current);
 uint32_t ta__peak_open(const uint64_t **live_bytes, uint32_t *is_now);
 void ta__peak_close(void);
 
+/* Is a list being written just now? */
+int ta__peak_is_being_written(void);
+/* What the list says of a leaf: more than 0, and the leaf must keep its meaning. */
+uint64_t ta__peak_of(uint32_t leaf);
+
 /* The list is of the past: with the world stopped. */
 void ta__peak_clear(void);
 void ta__peak_after_fork(void);
 size_t ta__peak_memory(void);
+
+/* What a reader of this process's memory is told: base/facts.h. */
+extern struct ta__fact ta__facts_peak[];
 
 #endif

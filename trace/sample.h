@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/thread.h"
+#include "trace/thread_state.h"
 
 /* Does a sample point fall into this allocation of the thread? */
 int ta__sample_this(struct ta__thread *self, size_t size);

@@ -8,13 +8,14 @@
 #include <stdint.h>
 
 #include "base/attributes.h"
+#include "base/facts.h"
 #include "trace/peak.h"
 #include "trace/source.h"
-#include "trace/thread.h"
+#include "trace/thread_state.h"
 
 /* ---- capture.c: who asks for memory ------------------------------------------------------------------------------ */
 
-/* ta__capture, in paths.h: the leaf of a stack. This is its rest, for stacks that are not kept there. */
+/* ta__capture, in capture.h: the leaf of a stack. This is its rest, for stacks that are not kept there. */
 uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain);
 
 /* The same when the limit is one frame: the call site alone. */
@@ -26,6 +27,10 @@ int ta__capture_thread_init(struct ta__thread *self);
 size_t ta__capture_resident(const struct ta__thread *thread);
 /* Forgets the remembered stack. */
 void ta__capture_forget(struct ta__thread *self);
+/* The same for the stacks that are kept, and the leaves that were noted. */
+void ta__capture_forget_leaves(struct ta__thread *self);
+/* No thread is inside, and none will use what it remembers: the memory goes back. */
+void ta__capture_give_back(void);
 
 /* ---- contexts.c: stacks become numbers --------------------------------------------------------------------------- */
 
@@ -37,8 +42,17 @@ struct ta__path_frame {
 };
 
 int ta__contexts_init(uint32_t max_contexts); /* 1 when they are there, also from before */
+/* Where the numbers end; how many are in use. */
 uint32_t ta__context_count(void);
+uint32_t ta__contexts_used(void);
 uint32_t ta__leaf_count(void);
+uint32_t ta__leaves_used(void);
+/* Of the present epoch: lower numbers in headers are of earlier ones, and no trace. */
+extern uint32_t ta__leaf_first;
+/* Between the two no number is used again: who looks at more than what a live block holds. Not inside an operation.
+ * open answers how often numbers have been used again. */
+uint64_t ta__tables_open(void);
+void ta__tables_close(void);
 uint32_t ta__leaf_capacity(void);
 const struct ta__source_context *ta__contexts(void);
 const struct ta__source_leaf *ta__leaves(void);
@@ -48,10 +62,9 @@ TA_INLINE uint32_t ta__leaf_domain(uint32_t leaf)
 }
 /* The frames of a leaf, most recent first: up to max are stored, the number of all is returned. */
 size_t ta__leaf_frames(uint32_t leaf, uint64_t *addresses, size_t max);
-/* The leaf that stands for all stacks of a domain that could not be interned, and the one for untraced blocks of it. */
+/* The leaf that stands for all stacks of a domain that could not be interned. */
 uint32_t ta__leaf_overflow(uint32_t domain);
-uint32_t ta__leaf_untraced(uint32_t domain);
-/* The leaves of a domain but the untraced one, newest first: starts with leaf 0, ends with leaf 0. */
+/* The leaves of a domain, newest first: starts with leaf 0, ends with leaf 0. */
 uint32_t ta__leaf_next(uint32_t domain, uint32_t leaf);
 size_t ta__contexts_memory(void);
 
@@ -68,6 +81,10 @@ TA_COLD void ta__counters_due(struct ta__thread *self, int64_t high);
 TA_COLD void ta__counters_flush(struct ta__thread *self);
 /* A free by a thread without counters of its own: atomic. */
 void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes);
+/* Is all that was ever allocated under the leaf freed? True for good when nobody can allocate under it any more. */
+int ta__counters_are_settled(uint32_t leaf);
+/* A settled leaf's totals become another's: its own are 0 from here on. 0: no memory. */
+int ta__counters_bequeath(uint32_t leaf, uint32_t heir);
 /* All that a leaf holds becomes freed; the world is stopped. */
 void ta__counters_drop(uint32_t leaf);
 /* counts[i] = sum over threads of leaf first + i. */
@@ -76,13 +93,17 @@ void ta__counters_traced(size_t *current, size_t *peak);
 
 /* An allocation of `size` bytes under `leaf`: the owner's plain stores. Answers whether there is a new high, which the
  * caller must then say with ta__counters_new_high. */
-TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, size_t size)
+TA_NODISCARD TA_INLINE int ta__count_in_row(struct ta__thread *self, struct ta__source_counts *row, size_t size)
 {
-    struct ta__source_counts *counts = &self->counts[leaf];
-    ta__owner_add(&counts->allocated_blocks, 1);
-    ta__owner_add(&counts->allocated_bytes, size);
+    ta__owner_add(&row->allocated_blocks, 1);
+    ta__owner_add(&row->allocated_bytes, size);
     ta__owner_add(&self->headroom, -(int64_t)size);
     return self->headroom < 0;
+}
+
+TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, size_t size)
+{
+    return ta__count_in_row(self, &self->counts[leaf], size);
 }
 
 /* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
@@ -113,7 +134,7 @@ TA_INLINE void ta__count_out(struct ta__thread *self, uint32_t leaf, size_t size
     struct ta__source_counts *counts = &self->counts[leaf];
     ta__owner_add(&counts->freed_blocks, 1);
     ta__owner_add(&counts->freed_bytes, size);
-    ta__owner_add(&self->headroom, (int64_t)size);
+    ta__owner_add_in_place(&self->headroom, size);
 }
 
 TA_INLINE int ta__is_flush_due(const struct ta__thread *self)
@@ -142,24 +163,23 @@ struct ta__trace_config {
     uint32_t limit;
     uint64_t sample_bytes; /* 0 = every allocation */
     uint32_t max_contexts;
+    uint64_t table_memory; /* bytes; 0 = by what lives */
 };
 
-/* The gate changed since this thread looked: adopts mode, limit and epoch. Called outside of pending stops. */
-void ta__trace_adapt(struct ta__thread *self, uint32_t gate);
+/* The gate changed since this thread looked: it adopts mode, limit and epoch. Inside an operation. 0: there is no memory
+ * for tracing in this thread. */
+TA_NODISCARD int ta__trace_adapt(struct ta__thread *self, uint32_t gate);
 /* The tables of leaves, also while nothing is traced; 0: no memory. */
 int ta__trace_tables_ready(void);
 void ta__trace_configure(const struct ta__trace_config *config);
+/* From now on every request and free of domain 0 looks whether its address has a record of ta_track (TA__GATE_TRACKED).
+ * Not inside an operation. 0: that could not be had; the error says why. */
+int ta__trace_watch_addresses(void);
 uint64_t ta__trace_epoch(void);
 uint64_t ta__trace_sample_bytes(void);
-/* The present epoch where headers have it. */
-uint64_t ta__trace_epoch_bits(void);
-/* Do headers with this epoch carry a trace that still counts? Inside an operation. */
-int ta__trace_is_present(uint32_t epoch);
-/* An epoch that none ever is: the block's trace is what ta_track recorded for its address. */
-enum { TA__EPOCH_TRACKED = 0xFFFF };
-/* Around fork: no change of mode is under way; in the child every lock is free again. */
-void ta__trace_before_fork(void);
-void ta__trace_after_fork_in_parent(void);
+/* Does a block's leaf stand for a trace that still counts? Inside an operation. */
+int ta__trace_is_present(uint32_t leaf);
+/* In the child of a fork: every lock that a vanished thread held is free again. */
 void ta__trace_after_fork_in_child(void);
 
 /* Events that belong to no leaf; any thread. */
@@ -171,10 +191,17 @@ extern struct ta__trace_events ta__trace_events;
 /* ---- what control needs from the module above, given at set-up --------------------------------------------------- */
 
 struct ta__trace_hooks {
-    struct ta__thread *(*self)(void); /* the calling thread's structure, set up; NULL when it cannot be had */
-    /* Walks all blocks with the world stopped and takes the traces of the given epoch out of their headers. */
+    struct ta__thread *(*self)(void); /* the calling thread's structure, made if it has none; NULL: no memory */
+    /* With the world stopped: walks all blocks and takes the traces out of their headers. */
     void (*scrub_headers)(void);
+    /* With the world stopped: no thread goes on in the mode that it has adapted to. */
+    void (*leave_modes)(void);
+    /* The same: what ta_track recorded in a domain is recorded no more. */
+    void (*drop_record)(uint32_t domain, size_t size);
 };
 void ta__trace_set_hooks(const struct ta__trace_hooks *hooks);
+
+/* What a reader of this process's memory is told: base/facts.h. */
+extern struct ta__fact ta__facts_control[], ta__facts_interning[];
 
 #endif

@@ -25,7 +25,7 @@ struct shard {
     struct cell *cells;
 };
 
-static struct shard shards[SHARDS];
+static struct shard shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = {.rank = TA__RANK_TRACKED}}};
 
 static uint64_t key_hash(uint32_t domain, uint64_t address)
 {
@@ -165,11 +165,14 @@ void ta__tracked_take_domain(uint32_t domain, void (*taken)(const struct ta__tra
     }
 }
 
-void ta__tracked_clear(void)
+void ta__tracked_clear(void (*dropped)(uint32_t domain, size_t size))
 {
     for (int s = 0; s < SHARDS; s++) {
         struct shard *shard = &shards[s];
         ta__lock_acquire(&shard->lock);
+        for (uint64_t i = 0; i < shard->size; i++)
+            if (shard->cells[i].state == USED)
+                dropped(shard->cells[i].entry.domain, shard->cells[i].entry.size);
         ta__memory_unmap(shard->cells, shard->size * sizeof *shard->cells);
         shard->cells = NULL;
         shard->size = shard->used = shard->count = 0;
@@ -188,5 +191,21 @@ uint64_t ta__tracked_count(void)
 void ta__tracked_after_fork(void)
 {
     for (int s = 0; s < SHARDS; s++)
-        shards[s].lock.state = 0;
+        ta__lock_after_fork(&shards[s].lock);
 }
+
+struct ta__fact ta__facts_tracked[] = {
+    TA__FACT_AT("tracked.shards", shards),
+    TA__FACT("tracked.shard_count", SHARDS),
+    TA__FACT("tracked.shard_bytes", sizeof(struct shard)),
+    TA__FACT_FIELD("tracked.size", struct shard, size),
+    TA__FACT_FIELD("tracked.cells", struct shard, cells),
+    TA__FACT("tracked.cell_bytes", sizeof(struct cell)),
+    TA__FACT_FIELD("tracked.state", struct cell, state),
+    TA__FACT_FIELD("tracked.address", struct cell, entry.address),
+    TA__FACT_FIELD("tracked.bytes", struct cell, entry.size),
+    TA__FACT_FIELD("tracked.domain", struct cell, entry.domain),
+    TA__FACT_FIELD("tracked.leaf", struct cell, entry.leaf),
+    TA__FACT("tracked.used", USED),
+    TA__FACTS_END,
+};

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/facts.h"
 #include "trace/source.h"
 
 struct ta__tracked {
@@ -27,8 +28,12 @@ void ta__tracked_visit(int (*visit)(const struct ta__tracked *entry, void *conte
 /* Takes out all entries of a domain and reports each. */
 void ta__tracked_take_domain(uint32_t domain, void (*taken)(const struct ta__tracked *entry, void *context),
                              void *context);
-void ta__tracked_clear(void);
+/* Drops all entries and reports each. */
+void ta__tracked_clear(void (*dropped)(uint32_t domain, size_t size));
 uint64_t ta__tracked_count(void);
 void ta__tracked_after_fork(void);
+
+/* What a reader of this process's memory is told: base/facts.h. */
+extern struct ta__fact ta__facts_tracked[];
 
 #endif

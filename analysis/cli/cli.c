@@ -1,16 +1,21 @@
 /* cli.c: see cli.h. */
 #include "analysis/cli/cli.h"
 
+#include "analysis/cli/family.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/cli/places.h"
+#include "analysis/cli/project.h"
 #include "analysis/cli/terminal.h"
 
 /* ---- messages ---- */
@@ -47,8 +52,11 @@ int cli_library_error(const char *subject)
 
 /* ---- options ---- */
 
+/* --by in tracemalloc's words. */
+#define OPTION_KEY (1 << 30)
+
 static const struct option long_options[] = {
-    {"key", required_argument, NULL, CLI_KEY},
+    {"key", required_argument, NULL, OPTION_KEY},
     {"by", required_argument, NULL, CLI_KEY},
     {"cumulative", no_argument, NULL, CLI_CUMULATIVE},
     {"json", no_argument, NULL, CLI_JSON},
@@ -67,11 +75,22 @@ static const struct option long_options[] = {
     {"min", required_argument, NULL, CLI_MINIMUM},
     {"depth", required_argument, NULL, CLI_DEPTH},
     {"title", required_argument, NULL, CLI_TITLE},
+    {"skip", required_argument, NULL, CLI_SKIP},
+    {"own", required_argument, NULL, CLI_OWN_CODE},
+    {"no-skip", no_argument, NULL, CLI_NO_SKIP},
+    {"callers", no_argument, NULL, CLI_CALLERS},
+    {"collapse", no_argument, NULL, CLI_COLLAPSE},
+    {"full-names", no_argument, NULL, CLI_FULL},
+    {"histogram", no_argument, NULL, CLI_HISTOGRAM},
+    {"source", required_argument, NULL, CLI_SOURCE},
+    {"open", no_argument, NULL, CLI_OPEN},
+    {"no-source", no_argument, NULL, CLI_NO_SOURCE},
+    {"together", no_argument, NULL, CLI_TOGETHER},
+    {"blocks", no_argument, NULL, CLI_BLOCKS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
-/* Of two names for one order the first is the one that is shown. */
 static const struct {
     const char *name;
     enum ta_order order;
@@ -87,14 +106,6 @@ static const struct {
     {"growth", TA_ORDER_GROWTH},
     {"released", TA_ORDER_RELEASED},
 };
-
-const char *cli_order_name(enum ta_order order)
-{
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (orders[i].order == order)
-            return orders[i].name;
-    return "live";
-}
 
 int cli_order_wants_gone(enum ta_order order)
 {
@@ -146,6 +157,22 @@ static int parse_number(size_t *number, const char *option, const char *text)
     return 0;
 }
 
+int cli_parse_amount(const char *command, const char *option, const char *text, uint64_t *amount)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+    char *end;
+    double value = strtod(text, &end);
+    end += strspn(end, " ");
+    for (int i = 0; i < 4; i++, value *= 1024)
+        if (end != text && value >= 0 && value < 1e18 &&
+            (strcmp(end, units[i]) == 0 || (i == 0 && strcmp(end, "B") == 0))) {
+            *amount = (uint64_t)value;
+            return 0;
+        }
+    cli_error("%s: %s: expected a number with B, KiB, MiB or GiB, not '%s'", command, option, text);
+    return -1;
+}
+
 static int parse_percent(double *percent, const char *text)
 {
     char *end;
@@ -157,70 +184,117 @@ static int parse_percent(double *percent, const char *text)
     return 0;
 }
 
-/* People say line and file, tracemalloc lineno and filename. */
-static const char *key_of(const char *text)
+/* The library's words, and others for them. */
+static const struct {
+    const char *word, *key;
+} keys[] = {
+    {"own", "own"},       {"line", "line"},     {"function", "function"}, {"file", "filename"},
+    {"module", "module"}, {"domain", "domain"}, {"traceback", "stack"},   {"thread", "thread"},
+    {"stack", "stack"},   {"lineno", "lineno"}, {"filename", "filename"}, {"process", "process"},
+};
+
+static int parse_key(struct cli_options *options, const char *option, const char *text)
 {
-    if (strcmp(text, "line") == 0)
-        return "lineno";
-    if (strcmp(text, "file") == 0)
-        return "filename";
-    return strcmp(text, "stack") == 0 ? "traceback" : text;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i].word, text) == 0) {
+            options->key = keys[i].key;
+            return 0;
+        }
+    cli_error("%s: unknown key '%s' (own, line, function, file, module, traceback, domain, process, thread; "
+              "tracemalloc's lineno "
+              "and filename)",
+              option, text);
+    return -1;
 }
 
-static int take_option(struct cli_options *options, int option)
+static void add_rule(struct cli_options *options, const char *word, const char *pattern)
 {
+    char *longer = cli_text("%s%s %s\n", options->rules != NULL ? options->rules : "", word, pattern);
+    free(options->rules);
+    options->rules = longer;
+}
+
+/* Options that say yes, and options whose value is kept as it is. */
+static const struct {
+    int option;
+    size_t place; /* in struct cli_options */
+} switches[] =
+    {
+        {CLI_CALLERS, offsetof(struct cli_options, callers)},
+        {CLI_COLLAPSE, offsetof(struct cli_options, collapse)},
+        {CLI_CUMULATIVE, offsetof(struct cli_options, cumulative)},
+        {CLI_JSON, offsetof(struct cli_options, json)},
+        {CLI_CSV, offsetof(struct cli_options, csv)},
+        {CLI_PYTHON, offsetof(struct cli_options, python)},
+        {CLI_GROWN, offsetof(struct cli_options, grown)},
+        {CLI_RELEASED, offsetof(struct cli_options, released)},
+        {CLI_BLOCKS, offsetof(struct cli_options, blocks)},
+        {CLI_BOTTOM_UP, offsetof(struct cli_options, bottom_up)},
+        {CLI_HISTOGRAM, offsetof(struct cli_options, histogram)},
+        {CLI_OPEN, offsetof(struct cli_options, open)},
+        {CLI_NO_SOURCE, offsetof(struct cli_options, no_source)},
+        {CLI_TOGETHER, offsetof(struct cli_options, together)},
+},
+  texts[] = {
+      {CLI_OUTPUT, offsetof(struct cli_options, output)}, {CLI_SPEC, offsetof(struct cli_options, spec)},
+      {CLI_WHERE, offsetof(struct cli_options, where)},   {CLI_FORMAT, offsetof(struct cli_options, format)},
+      {CLI_SOURCE, offsetof(struct cli_options, source)}, {CLI_TITLE, offsetof(struct cli_options, title)},
+};
+
+static int take_plain(struct cli_options *options, int option)
+{
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (switches[i].option == option) {
+            *(int *)(void *)((char *)options + switches[i].place) = 1;
+            return 1;
+        }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].option == option) {
+            *(const char **)(void *)((char *)options + texts[i].place) = optarg;
+            return 1;
+        }
+    return 0;
+}
+
+/* `name` is what the user wrote. */
+static int take_option(struct cli_options *options, int option, const char *name)
+{
+    if (take_plain(options, option))
+        return 0;
     switch (option) {
+    case OPTION_KEY:
+        options->says_key = 1;
+        if (strcmp(optarg, "traceback") != 0)
+            return parse_key(options, name, optarg);
+        options->key = "traceback"; /* whose frames are files and line numbers alone */
+        return 0;
     case CLI_KEY:
-        options->key = key_of(optarg);
+        return parse_key(options, name, optarg);
+    case CLI_SKIP:
+        add_rule(options, "skip", optarg);
         return 0;
-    case CLI_CUMULATIVE:
-        options->cumulative = 1;
+    case CLI_OWN_CODE:
+        add_rule(options, "own", optarg);
         return 0;
-    case CLI_JSON:
-        options->json = 1;
+    case CLI_NO_SKIP:
+        add_rule(options, "own", "*");
         return 0;
-    case CLI_CSV:
-        options->csv = 1;
+    case CLI_FULL:
+        options->full = 1;
+        cli_places_set_full(1);
         return 0;
     case CLI_COLOR:
         if (cli_set_color(optarg) == 0)
             return 0;
         return cli_error("--color: expected auto, always or never, not '%s'", optarg), -1;
-    case CLI_OUTPUT:
-        options->output = optarg;
-        return 0;
-    case CLI_SPEC:
-        options->spec = optarg;
-        return 0;
-    case CLI_WHERE:
-        options->where = optarg;
-        return 0;
-    case CLI_PYTHON:
-        options->python = 1;
-        return 0;
-    case CLI_GROWN:
-        options->grown = 1;
-        return 0;
-    case CLI_RELEASED:
-        options->released = 1;
-        return 0;
-    case CLI_FORMAT:
-        options->format = optarg;
-        return 0;
-    case CLI_BOTTOM_UP:
-        options->bottom_up = 1;
-        return 0;
-    case CLI_TITLE:
-        options->title = optarg;
-        return 0;
     case CLI_MINIMUM:
         return parse_percent(&options->minimum, optarg);
     case CLI_DEPTH:
-        return parse_number(&options->depth, "--depth", optarg);
+        return parse_number(&options->depth, name, optarg);
     case CLI_SORT:
         return parse_order(options, optarg);
     default:
-        return parse_number(&options->limit, "--limit", optarg);
+        return parse_number(&options->limit, name, optarg);
     }
 }
 
@@ -240,6 +314,8 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, un
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":o:n:h", long_options, &index)) != -1) {
         const char *given = argv[optind > 0 ? optind - 1 : 0];
+        char name[32];
+        snprintf(name, sizeof name, option == 'n' ? "-n" : "--%s", option == 'n' ? "" : long_options[index].name);
         if (option == 'o')
             option = CLI_OUTPUT;
         if (option == 'n')
@@ -249,13 +325,17 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, un
             options->help = 1;
             return 0;
         }
-        unsigned wanting = optopt == 'o' ? CLI_OUTPUT : optopt == 'n' ? CLI_LIMIT : (unsigned)optopt;
+        unsigned wanting = optopt == 'o'          ? CLI_OUTPUT
+                           : optopt == 'n'        ? CLI_LIMIT
+                           : optopt == OPTION_KEY ? CLI_KEY
+                                                  : (unsigned)optopt;
+        unsigned kind = option == OPTION_KEY ? CLI_KEY : (unsigned)option;
         if (option == ':' && (allowed & wanting) != 0)
             return cli_error("%s: %s wants a value", command->name, given), -1;
-        if (option == '?' || option == ':' || (allowed & (unsigned)option) == 0)
+        if (option == '?' || option == ':' || (allowed & kind) == 0)
             return cli_error("%s: unknown option '%s' (see tracealloc %s --help)", command->name, given, command->name),
                    -1;
-        if (take_option(options, option) != 0)
+        if (take_option(options, option, name) != 0)
             return -1;
     }
     options->operands = argv + optind;
@@ -340,6 +420,10 @@ static void show_symbols(void *user, size_t done, size_t total)
 
 struct ta_snapshot *cli_load(const char *path)
 {
+    if (cli_family_is(path)) {
+        ta_symbols_set_progress(show_symbols, NULL);
+        return cli_family_load(path);
+    }
     ta_symbols_set_progress(show_symbols, NULL);
     cli_progress_begin("reading the recording");
     struct ta_snapshot *snapshot = ta_snapshot_load(path);
@@ -381,10 +465,16 @@ struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options
         ta_snapshot_free(snapshot);
         snapshot = filtered;
     }
+    cli_progress_begin("filtering the traces");
     if (snapshot != NULL && options->spec != NULL) {
         filtered = apply_spec(snapshot, options->spec);
         ta_snapshot_free(snapshot);
         snapshot = filtered;
+    }
+    if (snapshot != NULL && options->where != NULL && strstr(options->where, "own") != NULL &&
+        cli_use_rules(options, snapshot, NULL) != CLI_OK) {
+        ta_snapshot_free(snapshot);
+        snapshot = NULL;
     }
     if (snapshot != NULL && options->where != NULL) {
         filtered = ta_snapshot_filter_expression(snapshot, options->where);
@@ -393,6 +483,7 @@ struct ta_snapshot *cli_load_filtered(const char *path, const struct cli_options
         ta_snapshot_free(snapshot);
         snapshot = filtered;
     }
+    cli_progress_end();
     return snapshot;
 }
 
@@ -418,17 +509,6 @@ void *cli_enlarge(void *array, size_t count, size_t size)
     if (memory == NULL)
         no_memory();
     return memory;
-}
-
-size_t cli_frames(struct ta_traceback traceback, struct ta_frame **frames, size_t *room)
-{
-    size_t count = ta_traceback_frames(traceback, *frames, *room);
-    if (count > *room) {
-        *room = 2 * count;
-        *frames = cli_enlarge(*frames, *room, sizeof **frames);
-        ta_traceback_frames(traceback, *frames, *room);
-    }
-    return count;
 }
 
 char *cli_text(const char *format, ...)
@@ -474,6 +554,12 @@ int cli_finish_output(void)
     if (errno == EPIPE)
         return CLI_TROUBLE;
     return cli_error("standard output: %s", strerror(errno));
+}
+
+const char *cli_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
 size_t cli_utf8_length(const unsigned char *text, size_t room)

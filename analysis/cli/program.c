@@ -15,6 +15,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "analysis/cli/sanitizer.h"
+
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -162,6 +164,11 @@ static enum cli_program_state check_elf(int descriptor, const char *path, const 
     if (access(loader, X_OK) != 0)
         return refuse(check, "%s: wants the loader %s, which is not here: install the C library that it belongs to",
                       path, loader);
+    const char *sanitizer = cli_sanitizer_of(descriptor, header);
+    if (sanitizer != NULL)
+        return refuse(check,
+                      "%s: is built with -fsanitize=%s, which brings an allocator of its own: trace a build without it",
+                      path, sanitizer);
     return CLI_PROGRAM_FINE;
 }
 

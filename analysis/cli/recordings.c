@@ -6,16 +6,21 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
-#include "analysis/cli/opener.h"
+#include "analysis/cli/end_words.h"
+#include "analysis/cli/file_opener.h"
 
+/* Fewer entries tell no course (docs/growth.md). */
+enum { COURSE_LEAST = 4 };
 /* More than that are counted, not read. */
 enum { READ_MOST = 200 };
 
@@ -64,82 +69,62 @@ static int read_recording(struct cli_recording *row)
     struct ta_recording *recording = ta_recording_open(row->path);
     row->entries = recording == NULL ? 0 : ta_recording_entry_count(recording);
     if (row->entries > 0 && ta_recording_entry(recording, row->entries - 1, &info) == 0)
-        row->live = info.current_bytes;
+        row->live = info.current_bytes, row->peak = info.peak_bytes;
     ta_recording_close(recording);
     return row->entries > 0;
 }
 
-/* Processes that were started with our token in their environment and have not ended. */
-static size_t count_running(void)
-{
-    char *wanted = cli_text("TRACEALLOC_OPENER=%s", cli_opener_name());
-    size_t count = 0, length = strlen(wanted) + 1;
-    DIR *processes = opendir("/proc");
-    for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
-        if (*entry->d_name < '0' || *entry->d_name > '9' || atoi(entry->d_name) == getpid())
-            continue;
-        char *path = cli_text("/proc/%s/environ", entry->d_name);
-        size_t got = 0;
-        int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-        if (descriptor >= 0) {
-            static char text[1 << 18];
-            for (ssize_t more; got < sizeof text && (more = read(descriptor, text + got, sizeof text - got)) > 0;)
-                got += (size_t)more;
-            count += memmem(text, got, wanted, length) != NULL;
-            close(descriptor);
-        }
-        free(path);
-    }
-    if (processes != NULL)
-        closedir(processes);
-    free(wanted);
-    return count;
-}
-
 /* What a process left that was killed while it wrote. */
-static void remove_pieces(const char *pattern, const struct timespec *since)
+static void remove_pieces_of(char *pieces, const struct timespec *since)
 {
-    char *wanted = cli_recordings_glob(pattern, 0), *pieces = cli_text("%s.*.tmp", wanted);
     glob_t names;
     if (glob(pieces, 0, NULL, &names) == 0) {
-        if (count_running() == 0)
+        if (cli_opener_running() == 0)
             for (size_t i = 0; i < names.gl_pathc; i++)
                 if (is_recent(names.gl_pathv[i], since))
                     unlink(names.gl_pathv[i]);
         globfree(&names);
     }
-    free(wanted);
     free(pieces);
 }
 
-static void add_all(struct cli_recordings *found, const char *wanted, const struct timespec *since)
+static void remove_pieces(const char *pattern, const struct timespec *since)
 {
-    glob_t names;
-    if (glob(wanted, 0, NULL, &names) != 0)
+    char *wanted = cli_recordings_glob(pattern, 0);
+    remove_pieces_of(cli_text("%s.*.tmp", wanted), since);
+    size_t length = strlen(wanted);
+    while (length > 0 && wanted[length - 1] == '*')
+        length--;
+    if (length > 3 && strncmp(wanted + length - 3, ".ta", 3) == 0)
+        remove_pieces_of(cli_text("%.*s.run/*.tmp", (int)length - 3, wanted), since);
+    free(wanted);
+}
+
+static void add_one(struct cli_recordings *found, const struct cli_process *process)
+{
+    struct cli_recording row = {.path = process->path, .process = process->process};
+    for (size_t i = 0; i < found->count; i++)
+        if (strcmp(found->rows[i].path, row.path) == 0)
+            return;
+    if (found->count < READ_MOST && !read_recording(&row))
         return;
-    found->rows = cli_enlarge(found->rows, found->count + names.gl_pathc, sizeof *found->rows);
-    for (size_t i = 0; i < names.gl_pathc; i++) {
-        struct cli_recording row = {.path = names.gl_pathv[i]};
-        size_t length = strlen(row.path);
-        if (!is_recent(row.path, since) || (length > 4 && strcmp(row.path + length - 4, ".tmp") == 0) ||
-            (found->count > 0 && strcmp(found->rows[0].path, row.path) == 0) ||
-            (found->count < READ_MOST && !read_recording(&row)))
-            continue;
-        row.path = cli_text("%s", row.path);
-        found->rows[found->count++] = row;
-    }
-    globfree(&names);
+    found->rows = cli_enlarge(found->rows, found->count + 1, sizeof *found->rows);
+    row.path = cli_text("%s", row.path);
+    found->rows[found->count++] = row;
 }
 
 void cli_recordings_find(struct cli_recordings *found, const char *pattern, pid_t process, const struct timespec *since)
 {
+    size_t count;
+    const struct cli_process *processes = cli_opener_processes(&count);
     *found = (struct cli_recordings){.rows = NULL};
     remove_pieces(pattern, since);
-    char *own = cli_recordings_glob(pattern, process), *all = cli_recordings_glob(pattern, 0);
-    add_all(found, own, since); /* first: the program's own */
-    add_all(found, all, since);
-    free(own);
-    free(all);
+    for (size_t i = count; i-- > 0;) /* first: what the program itself was at last */
+        if (processes[i].path != NULL && processes[i].process == process)
+            add_one(found, &processes[i]);
+    for (size_t i = 0; i < count; i++)
+        if (processes[i].path != NULL && processes[i].process != process)
+            add_one(found, &processes[i]);
     if (found->count > 0)
         found->first = found->largest = found->rows;
     for (size_t i = 1; i < found->count; i++)
@@ -190,7 +175,94 @@ static size_t peak_entry(const struct cli_recording *row)
     return entry;
 }
 
-void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int has_shown_top)
+static void tell_memory(struct ta_snapshot *snapshot)
+{
+    char *text = cli_memory_text(snapshot);
+    if (text != NULL)
+        fprintf(stderr, "tracealloc: %s\n", text);
+    if (text != NULL && cli_memory_hint(snapshot) != NULL)
+        fprintf(stderr, "tracealloc: %s\n", cli_memory_hint(snapshot));
+    free(text);
+}
+
+static void tell_crash(struct ta_snapshot *snapshot, const char *name)
+{
+    char *text = cli_crash_text(snapshot), *block = cli_crash_block_text(snapshot);
+    if (text != NULL)
+        fprintf(stderr, "tracealloc: %s\n", text);
+    if (block != NULL)
+        fprintf(stderr, "tracealloc: that is %s\n", block);
+    if (text != NULL)
+        fprintf(stderr, "tracealloc: the whole stack: tracealloc info %s\n", name);
+    free(text);
+    free(block);
+}
+
+/* Large ones are left to who asks for them. */
+enum { FACTS_FILE_MOST = 100 << 20 };
+
+/* Who writes the last entry was killed, too: then there is none. */
+static void tell_sudden_end(struct ta_snapshot *snapshot, int end)
+{
+    static const char *const last[] = {"exit", "end", "exec"};
+    struct ta_snapshot_info info;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (!WIFSIGNALED(end) || WTERMSIG(end) != SIGKILL || ta_snapshot_info(snapshot, &info, sizeof info) != 0)
+        return;
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        if (strcmp(info.reason, last[i]) == 0)
+            return;
+    double age = (double)now.tv_sec - (double)info.time_ns / 1e9 + (double)now.tv_nsec / 1e9;
+    fprintf(
+        stderr,
+        "tracealloc: killed together with the process that watches it, as the kernel does when memory runs out: the "
+        "last entry is %.1f s old\n",
+        age > 0 ? age : 0);
+}
+
+static void tell_facts(const struct cli_recording *row, int end)
+{
+    struct stat status;
+    if (stat(row->path, &status) != 0 || status.st_size > FACTS_FILE_MOST)
+        return;
+    struct ta_snapshot *snapshot = ta_snapshot_load(row->path);
+    char *name = shell_word(cli_relative_path(row->path));
+    if (snapshot != NULL) {
+        tell_sudden_end(snapshot, end);
+        tell_crash(snapshot, name);
+        tell_memory(snapshot);
+    }
+    ta_snapshot_free(snapshot);
+    free(name);
+}
+
+enum { CRASHED_SHOWN = 3 };
+
+/* Of the others, those that no one ends so on purpose. */
+static void tell_crashed_others(pid_t first)
+{
+    static const char *const crashes[] = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS"};
+    size_t count, crashed = 0;
+    const struct cli_process *rows = cli_opener_processes(&count);
+    for (size_t i = 0; i < count; i++) {
+        int is_crash = 0;
+        for (size_t j = 0; rows[i].end != NULL && j < sizeof crashes / sizeof *crashes; j++)
+            is_crash |= strcmp(rows[i].end, crashes[j]) == 0;
+        if (!is_crash || rows[i].process == first || rows[i].path == NULL || crashed++ >= CRASHED_SHOWN)
+            continue;
+        const char *command = rows[i].command != NULL ? rows[i].command : "?";
+        char *name = shell_word(cli_relative_path(rows[i].path));
+        fprintf(stderr, "tracealloc: process %d (%.40s%s) was ended by %s: tracealloc info %s\n", (int)rows[i].process,
+                command, strlen(command) > 40 ? "…" : "", rows[i].end, name);
+        free(name);
+    }
+    if (crashed > CRASHED_SHOWN)
+        fprintf(stderr, "tracealloc: and %zu others\n", crashed - CRASHED_SHOWN);
+}
+
+void cli_recordings_tell(const struct cli_recordings *found, const char *index, int wants_peak, int is_series,
+                         int has_shown_top)
 {
     const struct cli_recording *first = found->first, *largest = found->largest;
     const char *path = cli_relative_path(largest->path);
@@ -200,35 +272,54 @@ void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int
         fprintf(stderr, " (%zu entries)", first->entries);
     if (found->count > 1) {
         fprintf(stderr, " and %zu of other processes", found->count - 1);
+        if (index != NULL)
+            fprintf(stderr, " in %s", cli_relative_path((char *)(uintptr_t)index));
         if (largest != first)
             fprintf(stderr, "; most memory in %s", path);
     }
     fputc('\n', stderr);
+    tell_facts(first, found->end);
+    tell_crashed_others(first->process);
     cli_opener_tell_failures();
+    size_t running = cli_opener_running();
+    if (running > 0)
+        fprintf(stderr,
+                "tracealloc: %zu process%s still run%s in the background and will leave a recording of %s own\n",
+                running, running > 1 ? "es" : "", running > 1 ? "" : "s", running > 1 ? "their" : "its");
+    if (index != NULL) {
+        char *quoted = shell_word(cli_relative_path((char *)(uintptr_t)index));
+        fprintf(stderr, "tracealloc: processes: tracealloc list %s\n", quoted);
+        free(quoted);
+    }
     fputs("tracealloc: next: tracealloc ", stderr);
     if (wants_peak && largest->entries > 1)
         fprintf(stderr, "top %s@%zu\n", name, peak_entry(largest));
-    else if (largest->entries > 1)
+    else if (is_series && largest->entries >= COURSE_LEAST)
+        fprintf(stderr, "growth %s\n", name);
+    else if (is_series && largest->entries > 1)
         fprintf(stderr, "diff --grown %s %s@0\n", name, name);
+    else if (index != NULL && found->count > 1)
+        fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", cli_relative_path((char *)(uintptr_t)index));
+    else if (!has_shown_top && cli_is_nearly_gone(largest->live, largest->peak))
+        fprintf(stderr, "top --sort peak %s\n", name);
     else
         fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", name);
     free(name);
 }
 
-void cli_recordings_tell_none(int status, int is_series)
+void cli_recordings_tell_none(int status)
 {
-    const char *hint = is_series ? "" : " (--interval=1 records on the way)";
-    size_t running;
+    size_t running = cli_opener_running();
     if (cli_opener_tell_failures() > 0)
         return;
-    if (WIFSIGNALED(status)) {
-        const char *name = sigabbrev_np(WTERMSIG(status));
-        fprintf(stderr, "tracealloc: no recording was written: %s%s ended the program before it could%s\n",
-                name != NULL ? "SIG" : "", name != NULL ? name : "a signal", hint);
-    } else if ((running = count_running()) > 0)
-        fprintf(stderr, "tracealloc: no recording yet: %zu process%s still run%s in the background%s\n", running,
-                running > 1 ? "es" : "", running > 1 ? "" : "s", hint);
+    if (running > 0)
+        fprintf(stderr, "tracealloc: no recording yet: %zu process%s still run%s in the background\n", running,
+                running > 1 ? "es" : "", running > 1 ? "" : "s");
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, "tracealloc: no recording was written: signal %d ended the program before tracing began\n",
+                WTERMSIG(status));
     else
-        fprintf(stderr,
-                "tracealloc: no recording was written: the program ended without running its exit functions%s\n", hint);
+        fputs("tracealloc: no recording was written: the program ended before tracing began, or removed the library "
+              "from its environment\n",
+              stderr);
 }

@@ -9,25 +9,29 @@
 
 struct cli_recording {
     char *path;
+    pid_t process;
     size_t entries;
-    uint64_t live; /* bytes, in the last entry */
+    uint64_t live, peak; /* bytes, in the last entry */
 };
 
 struct cli_recordings {
+    int end; /* of the program, as wait says it */
     struct cli_recording *rows;
     size_t count;
     const struct cli_recording *first;   /* of the process that was started, or any */
     const struct cli_recording *largest; /* whose process held most: what is worth a look */
 };
 
-/* The files of the pattern (as TRACEALLOC_OPTIONS has it) that were written since then. */
+/* What processes of this run have told (file_opener.h). Removes what those that were killed left half written: files
+ * of the pattern (as TRACEALLOC_OPTIONS has it) that were changed since then. */
 void cli_recordings_find(struct cli_recordings *found, const char *pattern, pid_t process,
                          const struct timespec *since);
 void cli_recordings_free(struct cli_recordings *found);
-/* On standard error: where they are and what to type next. */
-void cli_recordings_tell(const struct cli_recordings *found, int wants_peak, int has_shown_top);
+/* On standard error: where they are and what to type next. `index` (family.h) may be NULL. */
+void cli_recordings_tell(const struct cli_recordings *found, const char *index, int wants_peak, int is_series,
+                         int has_shown_top);
 /* Why there is none; `status` as waitpid gave it. */
-void cli_recordings_tell_none(int status, int is_series);
+void cli_recordings_tell_none(int status);
 
 /* The pattern as glob and fnmatch want it, the number of the process put in (0 = any). To be freed. */
 char *cli_recordings_glob(const char *pattern, pid_t process);

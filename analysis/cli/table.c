@@ -40,8 +40,11 @@ void cli_table_add(struct cli_table *table, const struct cli_cell *cells)
     *row = (struct row){.cells = cli_allocate(table->column_count, sizeof *row->cells)};
     for (size_t i = 0; i < table->column_count; i++) {
         row->cells[i] = cells[i];
-        if (table->columns[i].kind == CLI_TEXT)
-            row->cells[i].text = cli_text("%s", cells[i].text != NULL ? cells[i].text : "");
+        if (table->columns[i].kind < CLI_TEXT)
+            continue;
+        row->cells[i].text = cli_text("%s", cells[i].text != NULL ? cells[i].text : "");
+        row->cells[i].more = cells[i].more != NULL ? cli_text("%s", cells[i].more) : NULL;
+        row->cells[i].via = cells[i].via != NULL ? cli_text("%s", cells[i].via) : NULL;
     }
 }
 
@@ -64,6 +67,15 @@ size_t cli_table_count(const struct cli_table *table)
     return table->count;
 }
 
+static void free_cell(const struct cli_column *column, struct cli_cell *cell)
+{
+    if (column->kind < CLI_TEXT)
+        return;
+    free((char *)(uintptr_t)cell->text);
+    free((char *)(uintptr_t)cell->more);
+    free((char *)(uintptr_t)cell->via);
+}
+
 void cli_table_free(struct cli_table *table)
 {
     if (table == NULL)
@@ -71,8 +83,7 @@ void cli_table_free(struct cli_table *table)
     for (size_t i = 0; i < table->count; i++) {
         struct row *row = &table->rows[i];
         for (size_t c = 0; c < table->column_count; c++)
-            if (table->columns[c].kind == CLI_TEXT)
-                free((char *)(uintptr_t)row->cells[c].text);
+            free_cell(&table->columns[c], &row->cells[c]);
         for (size_t n = 0; n < row->note_count; n++)
             free(row->notes[n]);
         free(row->notes);
@@ -113,7 +124,7 @@ static const char *cell_text(const struct cli_column *column, const struct cli_c
     case CLI_TIME:
         cli_time_text(cell->number, text, size);
         break;
-    case CLI_TEXT:
+    default:
         return cell->text;
     }
     return text;
@@ -144,16 +155,67 @@ static void print_heading(const struct cli_table *table, const size_t *widths, s
         const struct cli_column *column = &table->columns[c];
         if (!for_people(column))
             continue;
-        if (column->kind == CLI_TEXT)
+        if (column->kind >= CLI_TEXT)
             printf("%-*s", c == last ? 0 : (int)widths[c] + 2, column->heading);
         else
             printf("%*s", (int)widths[c], column->heading);
         if ((column->flags & CLI_WITH_BAR) && cli_has_bars())
             printf(" %*s", BAR_CELLS, "");
-        if (column->kind != CLI_TEXT && c != last)
+        if (column->kind < CLI_TEXT && c != last)
             fputs("  ", stdout);
     }
     printf("%s\n", cli_style(CLI_PLAIN));
+}
+
+enum { NO_FUNCTION = 1, NO_VIA = 2 };
+
+/* "3 functions: …" is worth a line of its own, with arguments: they may be all that differs. */
+static int is_list(const struct cli_cell *cell)
+{
+    return *cell->more >= '0' && *cell->more <= '9';
+}
+
+/* "WHERE  FUNCTION  via WHAT" in `room` columns: answers which of the two last parts were left for the lines below. */
+static unsigned print_place(const struct cli_cell *cell, size_t room)
+{
+    enum { ENOUGH = 14 };
+    size_t left = cli_print_path(cell->text, room);
+    unsigned missing = 0;
+    if (cell->more != NULL && *cell->more != '\0') {
+        size_t width = cli_text_width(cell->more);
+        if (left < 2 + (width < ENOUGH || is_list(cell) ? width : ENOUGH)) {
+            missing |= NO_FUNCTION;
+            left = 0;
+        } else {
+            size_t blanks = *cell->text != '\0' ? 2 : 0;
+            printf("%*s", (int)blanks, "");
+            cli_print_name(cell->more, left == SIZE_MAX ? left : left - blanks);
+            left = left == SIZE_MAX ? left : left > width + blanks ? left - blanks - width : 0;
+        }
+    }
+    if (cell->via != NULL && *cell->via != '\0') {
+        if (left < 2 + cli_text_width(cell->via))
+            missing |= NO_VIA;
+        else
+            printf("  %s%s%s", cli_style(CLI_DIM), cell->via, cli_style(CLI_PLAIN));
+    }
+    return missing;
+}
+
+/* "NAME  PLACE": the name gives way, then the folders of the place. */
+static void print_name(const struct cli_cell *cell, size_t room)
+{
+    const char *place = cell->more != NULL ? cell->more : "";
+    size_t name = cli_text_width(cell->text), enough = room == SIZE_MAX ? name : room * 3 / 5;
+    size_t wanted = name < enough ? name : enough;
+    while (*place != '\0' && room != SIZE_MAX && cli_text_width(place) + 2 + wanted > room) {
+        const char *slash = strchr(place, '/');
+        place = slash != NULL ? slash + 1 : "";
+    }
+    size_t taken = *place != '\0' ? cli_text_width(place) + 2 : 0;
+    cli_print_name(cell->text, room == SIZE_MAX ? room : room - taken);
+    if (*place != '\0')
+        printf("  %s%s%s", cli_style(CLI_DIM), place, cli_style(CLI_PLAIN));
 }
 
 static void print_cell(const struct cli_column *column, const struct cli_cell *cell, size_t width, size_t room,
@@ -166,7 +228,7 @@ static void print_cell(const struct cli_column *column, const struct cli_cell *c
         style = cell->change > 0 ? CLI_RED : cell->change < 0 ? CLI_GREEN : CLI_DIM;
     if (style != CLI_PLAIN)
         fputs(cli_style(style), stdout);
-    if (column->kind == CLI_TEXT) {
+    if (column->kind >= CLI_TEXT) {
         cli_print_fitted(text, is_last ? room : width, column->flags & CLI_PATH ? CLI_CUT_LEFT : CLI_CUT_RIGHT);
         for (size_t at = cli_text_width(text); !is_last && at < width + 2; at++)
             putchar(' ');
@@ -191,6 +253,42 @@ static int has_headings(const struct cli_table *table)
     return 0;
 }
 
+static void print_cut(const char *text, size_t room)
+{
+    cli_print_fitted(text, room, CLI_CUT_RIGHT);
+}
+
+/* A line below a row. */
+static void print_note(const char *text, size_t indent, size_t room, void (*print)(const char *, size_t))
+{
+    printf("%*s%s", (int)indent, "", cli_style(CLI_DIM));
+    print(text, room);
+    printf("%s\n", cli_style(CLI_PLAIN));
+}
+
+/* The last cell of a row, and the lines below it. */
+static void print_last(const struct row *row, const struct cli_column *column, const struct cli_cell *cell,
+                       size_t before, size_t room)
+{
+    enum { NARROW = 60, INDENT = 6 };
+    unsigned missing = 0;
+    if (column->flags & CLI_NAME_FIRST)
+        print_name(cell, room);
+    else if (column->kind == CLI_PLACE)
+        missing = print_place(cell, room);
+    else
+        print_cell(column, cell, 0, room, 1);
+    putchar('\n');
+    size_t indent = room < NARROW && before > INDENT ? INDENT : before + 2;
+    size_t width = room == SIZE_MAX ? room : before + room > indent + 12 ? before + room - indent : 12;
+    if (missing & NO_FUNCTION)
+        print_note(cell->more, indent, width, is_list(cell) ? print_cut : cli_print_name);
+    if (missing & NO_VIA)
+        print_note(cell->via, indent, width, cli_print_name);
+    for (size_t n = 0; n < row->note_count; n++)
+        print_note(row->notes[n], indent, width, print_cut);
+}
+
 void cli_table_print_text(const struct cli_table *table)
 {
     size_t widths[32], last = 0, before = 0;
@@ -208,15 +306,10 @@ void cli_table_print_text(const struct cli_table *table)
         print_heading(table, widths, last);
     for (size_t i = 0; i < table->count; i++) {
         const struct row *row = &table->rows[i];
-        for (size_t c = 0; c <= last; c++)
+        for (size_t c = 0; c < last; c++)
             if (for_people(&table->columns[c]))
-                print_cell(&table->columns[c], &row->cells[c], widths[c], room, c == last);
-        putchar('\n');
-        for (size_t n = 0; n < row->note_count; n++) {
-            printf("%*s%s", (int)before + 2, "", cli_style(CLI_DIM));
-            cli_print_fitted(row->notes[n], room == SIZE_MAX ? room : room - 2, CLI_CUT_RIGHT);
-            printf("%s\n", cli_style(CLI_PLAIN));
-        }
+                print_cell(&table->columns[c], &row->cells[c], widths[c], room, 0);
+        print_last(row, &table->columns[last], &row->cells[last], before, room);
     }
 }
 
@@ -246,6 +339,8 @@ void cli_table_print_json(const struct cli_table *table)
             printf("%s\"%s\": ", comma, column->name);
             if (column->kind == CLI_TEXT)
                 cli_print_json_string(stdout, cell->text, strlen(cell->text));
+            else if (column->kind == CLI_JSON_TEXT)
+                fputs(*cell->text != '\0' ? cell->text : "null", stdout);
             else
                 print_number(column, cell);
             comma = ", ";
@@ -283,6 +378,8 @@ void cli_table_print_csv(const struct cli_table *table)
                 fputs(column->name, stdout);
             else if (column->kind == CLI_TEXT)
                 print_csv_text(table->rows[i - 1].cells[c].text);
+            else if (column->kind == CLI_JSON_TEXT)
+                print_csv_text(table->rows[i - 1].cells[c].more != NULL ? table->rows[i - 1].cells[c].more : "");
             else
                 print_number(column, &table->rows[i - 1].cells[c]);
             comma = ",";

@@ -16,6 +16,8 @@ enum cli_kind {
     CLI_SHARE, /* 0 … 1: people see 12.3% */
     CLI_TIME,  /* nanoseconds since 1970: people see the UTC time, machines the number */
     CLI_TEXT,
+    CLI_JSON_TEXT, /* for machines: JSON as it stands; in CSV the cell's `plain` */
+    CLI_PLACE,     /* for people: where, who, by what way; see struct cli_cell */
 };
 
 enum cli_column_flags {
@@ -24,6 +26,7 @@ enum cli_column_flags {
     CLI_WITH_BAR = 4,      /* a SHARE with a bar beside it where there is room */
     CLI_PATH = 8,          /* a TEXT that is cut at the left when it does not fit */
     CLI_STRONG = 16,       /* the number that the rows are ordered by */
+    CLI_NAME_FIRST = 32,   /* a PLACE whose `text` is a name that may be cut, and `more` the place beside it */
 };
 
 struct cli_column {
@@ -37,7 +40,10 @@ struct cli_cell {
     uint64_t number;  /* BYTES, NUMBER, TIME */
     int64_t change;   /* …_CHANGE */
     double share;     /* SHARE */
-    const char *text; /* TEXT: copied */
+    const char *text; /* TEXT, JSON_TEXT, PLACE: copied */
+    /* PLACE: the function, and how it came to the allocator. What does not fit beside the place stands below it; the
+     * place itself loses folders at most. JSON_TEXT: `more` is what CSV has instead. May be NULL. */
+    const char *more, *via;
 };
 
 struct cli_table;

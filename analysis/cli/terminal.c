@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/cli/output.h"
+#include "analysis/cli/cli.h"
+#include "analysis/cli/project.h"
+#include "analysis/cli/whole_file.h"
 
 static enum { AUTO, ALWAYS, NEVER } when = AUTO;
 
@@ -99,6 +101,21 @@ void cli_print_bar(double share, size_t cells)
         putchar(' ');
 }
 
+void cli_graph_text(const double *values, size_t count, char *text, size_t size)
+{
+    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const ascii[] = {" ", "_", ".", "-", "~", "=", "+", "*", "#"};
+    int is_utf8 = cli_on_terminal() && has_unicode();
+    double largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = values[i] > largest ? values[i] : largest;
+    *text = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t level = largest <= 0 || values[i] <= 0 ? 0 : 1 + (size_t)(values[i] / largest * 7.999);
+        strncat(text, is_utf8 ? blocks[level] : ascii[level], size - strlen(text) - 1);
+    }
+}
+
 /* ---- text that fits ---- */
 
 static int is_below(const char *path, const char *folder, size_t length)
@@ -108,21 +125,13 @@ static int is_below(const char *path, const char *folder, size_t length)
 
 void cli_short_path(const char *path, char *text, size_t size)
 {
-    static char here[4096];
-    const char *home = getenv("HOME");
-    if (cli_on_terminal()) {
-        if (here[0] == '\0' && getcwd(here, sizeof here) == NULL)
-            strcpy(here, "?");
-        if (is_below(path, here, strlen(here))) {
-            snprintf(text, size, "%s", path + strlen(here) + 1);
-            return;
-        }
-        if (home != NULL && is_below(path, home, strlen(home))) {
-            snprintf(text, size, "~%s", path + strlen(home));
-            return;
-        }
-    }
-    snprintf(text, size, "%s", path);
+    const char *root = cli_project_root(), *home = getenv("HOME");
+    if (is_below(path, root, strlen(root)))
+        snprintf(text, size, "%s", path + strlen(root) + 1);
+    else if (cli_on_terminal() && home != NULL && is_below(path, home, strlen(home)))
+        snprintf(text, size, "~%s", path + strlen(home));
+    else
+        snprintf(text, size, "%s", path);
 }
 
 static int starts_character(char byte)
@@ -172,6 +181,77 @@ void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut)
         start = (size_t)(slash - text);
     fputs(dots, stdout);
     print_clean(text + start, length - start);
+}
+
+/* "map<string, vector<…>>::find" as "map<…>::find". */
+static char *without_arguments(const char *name)
+{
+    char *text = cli_allocate(2 * strlen(name) + 1, 1), *to = text;
+    size_t depth = 0;
+    for (const char *at = name; *at != '\0'; at++) {
+        int is_list = *at == '<' && at > name && strchr(":<- ", at[-1]) == NULL &&
+                      (at - name < 8 || memcmp(at - 8, "operator", 8) != 0);
+        if (depth > 0 ? *at == '<' : is_list) {
+            if (depth++ == 0)
+                to = stpcpy(to, has_unicode() ? "<…>" : "<>");
+        } else if (depth == 0) {
+            *to++ = *at;
+        } else if (*at == '>' && at[-1] != '-') {
+            depth--;
+        }
+    }
+    return text;
+}
+
+enum { DOTS_MOST = 3 };
+
+/* "a::b::C::f" from the first "::" on behind which it fits with dots before it, or from its class; the name itself where
+ * it is short of namespaces or more than one name. */
+static const char *without_namespaces(const char *name, size_t columns)
+{
+    const char *from = name, *end = name + strcspn(name, "( ");
+    unsigned parts = 0;
+    for (const char *at = name; (at = strstr(at, "::")) != NULL && at < end; at += 2)
+        parts++;
+    while (*end != ' ' && parts > 2 - (from != name) && cli_text_width(from) > columns) { /* Class::f stays */
+        columns -= from == name && columns > DOTS_MOST ? DOTS_MOST : 0;
+        from = strstr(from == name ? name : from + 2, "::");
+        parts--;
+    }
+    return from;
+}
+
+void cli_print_name(const char *name, size_t columns)
+{
+    if (cli_text_width(name) <= columns) {
+        cli_print_fitted(name, columns, CLI_CUT_RIGHT);
+        return;
+    }
+    char *shorter = without_arguments(name);
+    const char *from = without_namespaces(shorter, columns), *dots = has_unicode() ? "…" : "...";
+    if (from != shorter && columns > DOTS_MOST) {
+        fputs(dots, stdout);
+        columns -= cli_text_width(dots);
+    }
+    cli_print_fitted(from, columns, CLI_CUT_RIGHT);
+    free(shorter);
+}
+
+size_t cli_print_path(const char *path, size_t columns)
+{
+    const char *dots = has_unicode() ? "…" : "...", *from = path;
+    size_t width = cli_text_width(path);
+    while (width > columns) {
+        const char *slash = strchr(*from == '/' ? from + 1 : from, '/');
+        if (slash == NULL)
+            break;
+        from = slash;
+        width = cli_text_width(from) + cli_text_width(dots);
+    }
+    if (from != path)
+        fputs(dots, stdout);
+    print_clean(from, strlen(from));
+    return columns == SIZE_MAX ? SIZE_MAX : width < columns ? columns - width : 0;
 }
 
 /* ---- progress ---- */
@@ -254,6 +334,12 @@ void cli_progress_begin(const char *label)
     cli_progress_set(NULL, 0, 0);
     if (progress.depth == 1)
         start();
+}
+
+void cli_progress_begin_output(void)
+{
+    if (!isatty(STDOUT_FILENO))
+        cli_progress_begin("writing");
 }
 
 void cli_progress_set(void *user, size_t done, size_t total)

@@ -18,19 +18,30 @@ const char *cli_style(enum cli_style style);
 int cli_has_bars(void);
 void cli_print_bar(double share, size_t cells);
 
-/* A path as a person reads it: below the working directory or the home folder it is shortened. `text` of `size` bytes
- * receives it; piped output keeps the whole path. */
+/* `count` values as one character each, the largest one full: "▁▂█" on a terminal of UTF-8, else letters. */
+void cli_graph_text(const double *values, size_t count, char *text, size_t size);
+
+/* A path as a person reads it: from the project's root on; on terminals also from the home folder on. `text` of `size`
+ * bytes receives it. */
 void cli_short_path(const char *path, char *text, size_t size);
 /* Columns that the text takes: one per code point. */
 size_t cli_text_width(const char *text);
 /* Prints at most `columns`; what does not fit is cut at the left ("…/net/http.c:12") or at the right. */
 enum cli_cut { CLI_CUT_LEFT, CLI_CUT_RIGHT };
 void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
+/* Prints functions: where they do not fit they lose their template arguments first, then namespaces, then what is at the
+ * right. */
+void cli_print_name(const char *name, size_t columns);
+/* Prints a path: where it does not fit it loses folders at the left, never its last part. Answers the columns that are
+ * left. */
+size_t cli_print_path(const char *path, size_t columns);
 
 /* After a second without cli_progress_end a line with the label and how far it is appears on standard error, if that is
  * a terminal. cli_progress_set fits the library's progress callbacks. What begins inside of
  * another shows its own label until its end. On one thread; nothing is printed on standard output in between. */
 void cli_progress_begin(const char *label);
+/* The same for what is written to standard output, unless that is a terminal too. To be ended like the other. */
+void cli_progress_begin_output(void);
 void cli_progress_set(void *user, size_t done, size_t total);
 void cli_progress_end(void);
 /* From a signal handler: takes the line away. */

@@ -69,12 +69,25 @@ TA_API uint64_t ta_traceback_hash(struct ta_traceback traceback);
 /* The text of the oldest frame. */
 TA_API size_t ta_traceback_text(struct ta_traceback traceback, char *text, size_t size);
 
+/* Frames `first` to `first + length * times`, oldest first: `length` calls that came `times` times in a row. */
+struct ta_fold {
+    size_t first, length, times;
+};
+/* A stack as people read it: recursion (also of functions that call each other in a circle) is one item, and frames that
+ * only start the program or a thread are in none. Writes at most `max` items, oldest first, and answers how many there
+ * are, which is no more than frames; 0 also without memory. */
+TA_API size_t ta_traceback_fold(struct ta_traceback traceback, struct ta_fold *items, size_t max);
+
 /* For "all frames" in ta_traceback_format. */
 #define TA_FORMAT_ALL INT64_MAX
 /* The lines `  File "NAME", line N`, each followed by its source line indented by four where it can be read. limit > 0:
  * the `limit` most recent frames; 0: none; < 0: all but the |limit| most recent ones. Oldest first unless
  * `most_recent_first`. A list of strings that ends with NULL, in one piece for free(); NULL when out of memory. */
 TA_API char **ta_traceback_format(struct ta_traceback traceback, int64_t limit, int most_recent_first);
+
+/* A function as people read it: without result, parameters and the template arguments that only the library needs.
+ * Where there is no memory, the name as it is. */
+TA_API size_t ta_function_text(const char *function, char *text, size_t size);
 
 /* "12.3 MiB": 10240 and 100 are the borders, from B to TiB. With `sign` always a sign. */
 TA_API size_t ta_size_text(double size, int sign, char *text, size_t capacity);
@@ -104,9 +117,12 @@ struct ta_statistic {
 
 struct ta_statistics;
 
-/* Groups the traces: key "traceback", "lineno", "filename", or "function", "module", "domain", "thread".
- * cumulative (lineno, filename, function, module): every frame of a trace adds the trace to its group, a frame that
- * occurs twice adds it twice. Order: size, count, traceback, all descending. */
+#define TA_CUMULATIVE_ONCE 2
+
+/* Groups the traces: key "traceback", "lineno", "filename", or "function", "module", "domain", "thread", "own" (below), or
+ * "line": the innermost line as lineno, and where there is none the function, never a whole module; "stack": tracebacks of these.
+ * cumulative (lineno, filename, function, module, own, line): every frame of a trace adds the trace to its group; with 1 a
+ * frame that occurs twice adds it twice, as in tracemalloc, with TA_CUMULATIVE_ONCE once. Order: size, count, traceback, all descending. */
 TA_API struct ta_statistics *ta_snapshot_statistics(const struct ta_snapshot *snapshot, const char *key_type,
                                                     int cumulative);
 /* The same with the groups that have no live block any more but allocated since tracing began: for orders by churn,
@@ -118,6 +134,8 @@ TA_API size_t ta_statistics_count(const struct ta_statistics *statistics);
 TA_API int ta_statistics_get(const struct ta_statistics *statistics, size_t index, struct ta_statistic *statistic);
 /* "FILE:LINE: size=SIZE, count=N, average=SIZE"; no average when the count is 0. */
 TA_API size_t ta_statistics_text(const struct ta_statistics *statistics, size_t index, char *text, size_t size);
+/* The row that a trace of the snapshot is in, at its present place; -1 when it is in none, and for cumulative statistics. */
+TA_API long ta_statistics_row_of(const struct ta_statistics *statistics, size_t trace);
 /* The sum over all traces: {size, count, …} with an empty traceback. */
 TA_API void ta_statistics_total(const struct ta_statistics *statistics, struct ta_statistic *total);
 
@@ -134,6 +152,45 @@ enum ta_order {
 };
 TA_API int ta_statistics_sort(struct ta_statistics *statistics, enum ta_order order);
 TA_API void ta_statistics_free(struct ta_statistics *statistics);
+
+/* ---- whose code it is --------------------------------------------------------------------------------------------- */
+
+/* The key "own" groups by the innermost frame that is one's own: not of the libraries of the language or the system, and
+ * no allocator by name or by structure (docs/own.md). Every block is in exactly one row. A row is a line; where there is
+ * none, a function (its module as file name, line 0); or what a library keeps for itself, under a name. */
+
+/* What is skipped, beyond what is built in. For one thread at a time until it is given to a snapshot; then it must not
+ * change any more. */
+struct ta_own_rules;
+TA_API struct ta_own_rules *ta_own_rules_create(void);
+/* Lines "skip PATTERN", "own PATTERN", "# …"; PATTERN may begin with function:, file: or module:. A later line decides.
+ * -1 for the first line that is none, with its number. */
+TA_API int ta_own_rules_add(struct ta_own_rules *rules, const char *text);
+/* Finds the allocators of this snapshot by structure. Snapshots that are to be compared want rules that learned from all
+ * of them; without, each question looks for itself. */
+TA_API int ta_own_rules_learn(struct ta_own_rules *rules, const struct ta_snapshot *snapshot);
+TA_API void ta_own_rules_free(struct ta_own_rules *rules); /* snapshots keep theirs */
+/* From now on for everything that asks whose code it is; not while another thread asks. NULL = the usual rules. */
+TA_API int ta_snapshot_set_own_rules(struct ta_snapshot *snapshot, struct ta_own_rules *rules);
+/* Statistics by the key "own"; `with_gone` as ta_snapshot_churn. */
+TA_API struct ta_statistics *ta_group_by_own(const struct ta_snapshot *snapshot, int with_gone);
+
+/* What a row is made of. */
+enum ta_member {
+    TA_MEMBER_FUNCTION, /* functions of the row's own frames, or of the innermost frames for other keys */
+    TA_MEMBER_VIA,      /* what the own frame called on the way to the allocator; "" = the allocator itself */
+    TA_MEMBER_CALLER    /* the next own frame outwards */
+};
+struct ta_row_member {
+    struct ta_frame frame; /* without names where there is none */
+    uint64_t size, count, allocated_size, allocated_count;
+};
+/* Copies at most `max` members, largest first (size, then what was allocated, then name), and returns how many there
+ * are. 0 for cumulative statistics, and where there is no memory. */
+TA_API size_t ta_statistics_members(struct ta_statistics *statistics, size_t index, enum ta_member what,
+                                    struct ta_row_member *members, size_t max);
+/* The whole stack that holds most of a row. */
+TA_API struct ta_traceback ta_statistics_largest(struct ta_statistics *statistics, size_t index);
 
 /* ---- differences ------------------------------------------------------------------------------------------------- */
 
@@ -157,8 +214,75 @@ TA_API size_t ta_differences_count(const struct ta_differences *differences);
 TA_API int ta_differences_get(const struct ta_differences *differences, size_t index, struct ta_statistic_diff *diff);
 /* "FILE:LINE: size=SIZE (±SIZE), count=N (±N), average=SIZE" */
 TA_API size_t ta_differences_text(const struct ta_differences *differences, size_t index, char *text, size_t size);
+/* The members of the newer snapshot; of the older one for a row that is only there. */
+TA_API size_t ta_differences_members(struct ta_differences *differences, size_t index, enum ta_member what,
+                                     struct ta_row_member *members, size_t max);
+TA_API struct ta_traceback ta_differences_largest(struct ta_differences *differences, size_t index);
 TA_API int ta_differences_sort(struct ta_differences *differences, enum ta_order order);
 TA_API void ta_differences_free(struct ta_differences *differences);
+
+/* ---- sizes over time --------------------------------------------------------------------------------------------- */
+
+/* The course of every group over all entries of a recording, and what it looks like (docs/growth.md has the rules). */
+struct ta_series;
+
+/* Groups by `key_type`: "own", "line", "lineno", "filename", "function", "module", "domain" or "thread". `rules` says whose code
+ * is whose for "own"; NULL = the usual rules, learned from the last entry. */
+TA_API struct ta_series *ta_series_load(const char *path, const char *key_type, struct ta_own_rules *rules);
+TA_API void ta_series_free(struct ta_series *series); /* NULL is allowed */
+
+/* One point of time. Of more than 2000 entries neighbours are taken together: the last one's values count. */
+struct ta_series_entry {
+    uint64_t index; /* of the last entry in it */
+    uint64_t time_ns;
+    uint64_t size, count;     /* live, all groups */
+    uint64_t allocated_count; /* since tracing began or was cleared */
+    int restarts;             /* the traces were cleared: courses begin anew here */
+    const char *reason;       /* what asked for the entry */
+    uint64_t resident;        /* bytes of the whole process in memory; 0 = not known */
+};
+TA_API size_t ta_series_entry_count(const struct ta_series *series);
+TA_API int ta_series_get_entry(const struct ta_series *series, size_t index, struct ta_series_entry *entry,
+                               size_t size);
+
+enum ta_growth {
+    TA_GROWTH_STEADY,   /* grows on and on */
+    TA_GROWTH_SLOWING,  /* grows, less and less */
+    TA_GROWTH_UNSURE,   /* larger than it was; too few entries to say more */
+    TA_GROWTH_ONE_OFF,  /* one step, flat before and after */
+    TA_GROWTH_PLATEAU,  /* grew, and stopped growing: a cache that is full, a pool */
+    TA_GROWTH_SAWTOOTH, /* comes and goes */
+    TA_GROWTH_START,    /* there from the first moments */
+    TA_GROWTH_FREED,    /* was there, is gone */
+    TA_GROWTH_CHURN,    /* allocated and freed between the entries, next to nothing stays */
+    TA_GROWTH_UNKNOWN   /* a single entry tells no course */
+};
+TA_API const char *ta_growth_name(enum ta_growth growth);
+
+/* How large blocks are, and how long they live, by powers of two. Where a stack asks for several sizes its blocks count
+ * with their mean. A lifetime is counted in entries, as if of one stack's blocks the youngest were freed first. */
+enum { TA_SIZE_CLASSES = 64, TA_LIFE_CLASSES = 16 };
+struct ta_series_row {
+    struct ta_frame frame; /* the key, as in statistics; belongs to the series */
+    enum ta_growth growth;
+    double certainty;                         /* 0 … 1 */
+    double bytes_per_minute;                  /* of the growth; 0 where there is none */
+    double bytes_per_call;                    /* what a call leaves behind in the mean */
+    uint64_t size, count;                     /* in the last entry */
+    uint64_t peak_size;                       /* of all entries */
+    uint64_t grown_size;                      /* since it began to grow */
+    uint64_t allocated_size, allocated_count; /* in the last entry */
+    char reason[160];                         /* why it is taken for what it is */
+    uint64_t by_size[TA_SIZE_CLASSES];        /* blocks allocated: [0] of 0 bytes, [n] of 2^(n-1) to 2^n - 1 */
+    uint64_t by_life[TA_LIFE_CLASSES]; /* [0] freed before the next entry, [n] after 2^(n-1) to 2^n - 1 entries */
+    uint64_t still_live;               /* blocks that never were freed */
+};
+/* Rows come with the most leak-like first. */
+TA_API size_t ta_series_row_count(const struct ta_series *series);
+TA_API int ta_series_get_row(const struct ta_series *series, size_t index, struct ta_series_row *row, size_t size);
+/* Its live bytes (and blocks, unless `counts` is NULL) at every point; at most `max`. Answers how many points there are. */
+TA_API size_t ta_series_course(const struct ta_series *series, size_t index, uint64_t *sizes, uint64_t *counts,
+                               size_t max);
 
 /* ---- filters ----------------------------------------------------------------------------------------------------- */
 
@@ -224,6 +348,32 @@ struct ta_module_symbols {
 TA_API int ta_snapshot_module_symbols(const struct ta_snapshot *snapshot, size_t index,
                                       struct ta_module_symbols *module);
 
+/* Places in code that travel as metadata PREFIX0, PREFIX1 … (docs/format.md), such as "crash.frame." or
+ * "crash.block.frame.", as frames, most recent first, inlined calls expanded. No frame when there is none of that name. */
+struct ta_places;
+TA_API struct ta_places *ta_snapshot_places(const struct ta_snapshot *snapshot, const char *prefix);
+TA_API size_t ta_places_count(const struct ta_places *places);
+/* `number`, unless NULL: of the place, from 0; frames of inlined calls share it. 0, or -1 beyond the last. */
+TA_API int ta_places_get(const struct ta_places *places, size_t index, struct ta_frame *frame, size_t *number);
+TA_API void ta_places_free(struct ta_places *places); /* NULL is allowed */
+
+/* ---- the running process ----------------------------------------------------------------------------------------- */
+
+/* Return addresses of this process, most recent first (as ta_get_object_traceback, backtrace() and most unwinders give
+ * them), as frames with files, lines, functions and inlined calls. Empty when there is no memory. Every call reads the
+ * debug information anew: ask for many addresses at once. Free it with ta_traceback_free. */
+TA_API struct ta_traceback ta_symbolize(void *const *addresses, size_t count);
+/* Who allocated a live block, in a program that runs under tracealloc and traces: as tracemalloc's
+ * get_object_traceback. Empty, with the reason in ta_error_text, when nobody knows. */
+TA_API struct ta_traceback ta_object_traceback(const void *block);
+/* For the two above; others need not be freed, and nothing happens to them. */
+TA_API void ta_traceback_free(struct ta_traceback traceback);
+/* The same in one call: get_object_traceback(block).format(limit, most_recent_first). NULL when nobody knows; as
+ * ta_traceback_format otherwise. */
+TA_API char **ta_format_object_traceback(const void *block, int64_t limit, int most_recent_first);
+/* One return address in a line: "FUNCTION at FILE:LINE, inlined into FUNCTION at FILE:LINE". */
+TA_API size_t ta_address_text(const void *address, char *text, size_t size);
+
 /* ---- interchange ------------------------------------------------------------------------------------------------- */
 
 /* Where text goes: called with consecutive pieces; anything but 0 stops the writing. */
@@ -234,6 +384,10 @@ TA_API int ta_write_to_descriptor(void *user, const char *text, size_t length);
 /* docs/api-analysis.md describes the formats. Names that are not UTF-8 travel as lone surrogates U+DC80 + byte - 0x80.
  */
 TA_API struct ta_snapshot *ta_snapshot_import_json(const char *text, size_t length);
+/* Where text comes from: stores at most `size` bytes and answers how many, 0 at the end, -1 (with errno) on failure. */
+typedef long (*ta_read_function)(void *user, char *bytes, size_t size);
+/* The same, read piece by piece: the text as a whole is never in memory. */
+TA_API struct ta_snapshot *ta_snapshot_import_json_from(ta_read_function read, void *user);
 TA_API int ta_snapshot_export_json(const struct ta_snapshot *snapshot, ta_write_function write, void *user);
 /* A file for Python's tracemalloc.Snapshot.load. */
 TA_API int ta_snapshot_export_python(const struct ta_snapshot *snapshot, ta_write_function write, void *user);

@@ -16,12 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tracealloc/api.h>
+
 #if defined(__cplusplus)
 extern "C" {
-#endif
-
-#if !defined(TA_API)
-#define TA_API __attribute__((visibility("default")))
 #endif
 
 /* ---- explicit calls ---------------------------------------------------------------------------------------------- */
@@ -121,7 +119,8 @@ TA_API int ta_domain_destroy(uint32_t domain);
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
-/* Replaces the rules by those of a file: lines of `number name module=pattern,… function=pattern,… [outermost]`.
+/* Replaces the rules by those of a file: lines of `number name module=pattern,… function=pattern,… [outermost]`;
+ * file=pattern,… needs them compiled (docs/domains.md).
  * 0; -1 with errno and ta_error_text, which names file, line and column; then the former rules stay. */
 TA_API int ta_domain_load_rules(const char *path);
 
@@ -130,14 +129,17 @@ TA_API int ta_domain_load_rules(const char *path);
 
 namespace tracealloc
 {
+class domain; /* tracealloc.hpp */
+
 /* The rest of the block belongs to the domain. */
 class domain_scope
 {
   public:
-    explicit domain_scope(uint32_t domain) noexcept
+    explicit domain_scope(uint32_t number) noexcept
     {
-        ta_domain_push(domain);
+        ta_domain_push(number);
     }
+    explicit domain_scope(const domain &where) noexcept;
     ~domain_scope()
     {
         ta_domain_pop();
@@ -150,10 +152,11 @@ class domain_scope
 class arena_scope
 {
   public:
-    explicit arena_scope(uint32_t arena) noexcept
+    explicit arena_scope(uint32_t number) noexcept
     {
-        ta_domain_push_arena(arena);
+        ta_domain_push_arena(number);
     }
+    explicit arena_scope(const domain &where) noexcept;
     ~arena_scope()
     {
         ta_domain_pop();

@@ -8,7 +8,10 @@
 #ifndef TRACEALLOC_SNAPSHOT_H
 #define TRACEALLOC_SNAPSHOT_H
 
-#include "tracealloc.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracealloc.h>
 
 #if defined(__cplusplus)
 extern "C" {
@@ -24,13 +27,12 @@ TA_API struct ta_snapshot *ta_take_snapshot(void);
 
 /* Writes the snapshot as a recording of one entry. A file of that name is replaced only when the new one is whole: it
  * is written under a temporary name beside it, synced and renamed. Devices and pipes are written directly. */
-TA_API int ta_snapshot_dump(struct ta_snapshot *snapshot, const char *path);
+TA_API int ta_snapshot_dump(const struct ta_snapshot *snapshot, const char *path);
 
 /* NULL is allowed. */
 TA_API void ta_snapshot_free(struct ta_snapshot *snapshot);
 
-/* ---- a series of snapshots in one file -----------------------------------------------------------------------------
- */
+/* ---- a series of snapshots in one file --------------------------------------------------------------------------- */
 
 struct ta_record;
 enum {
@@ -43,11 +45,25 @@ TA_API struct ta_record *ta_record_open(const char *path, unsigned flags);
  * say) the file holds the former entries, and a later append may succeed. Only the process that opened it may append;
  * `reason`, which may be NULL, is kept with the entry. Any thread. */
 TA_API int ta_record_append(struct ta_record *record, const char *reason);
+/* [runtime] From here on the file stays about as long as that: when it is longer, a shorter one takes its place, in which
+ * the entries of the last minutes are all there and older ones fewer and fewer, but the first. So the numbers of entries
+ * change. A file that holds five entries that repeat everything may always be that long. 0 = no limit. Any thread. */
+TA_API void ta_record_set_limit(struct ta_record *record, uint64_t bytes);
 /* [runtime] Writes the index and closes. A file without this is readable all the same. NULL is allowed. */
 TA_API int ta_record_close(struct ta_record *record);
 
-/* ---- metadata: texts of yours that travel with a snapshot
- * ------------------------------------------------------------ */
+/* ---- one snapshot of several -------------------------------------------------------------------------------------- */
+
+/* [analysis] Of several processes, say: the same modules, frames and stacks are one, each trace keeps whose it is (by "process"
+ * in statistics), totals are sums. A snapshot may be freed once it is added. All of them carry symbols or none does. */
+struct ta_merge;
+TA_API struct ta_merge *ta_merge_begin(void);
+TA_API int ta_merge_add(struct ta_merge *merge, struct ta_snapshot *snapshot);
+/* Ends it, whatever it answers. */
+TA_API struct ta_snapshot *ta_merge_end(struct ta_merge *merge);
+TA_API void ta_merge_abandon(struct ta_merge *merge); /* NULL is allowed */
+
+/* ---- metadata: texts of yours that travel with a snapshot -------------------------------------------------------- */
 
 /* Sets, replaces, or (value NULL) removes. Written by the next ta_snapshot_dump. */
 TA_API int ta_snapshot_set_metadata(struct ta_snapshot *snapshot, const char *key, const char *value);
@@ -58,10 +74,10 @@ TA_API size_t ta_snapshot_metadata_count(const struct ta_snapshot *snapshot);
 TA_API int ta_snapshot_metadata_at(const struct ta_snapshot *snapshot, size_t index, const char **key,
                                    size_t *key_length, const char **value, size_t *value_length);
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* [analysis] Loads "path", or one entry of it: "path@2" the third, "path@-1" the last, which is also what "path" means.
+/* [analysis] Loads "path", or one entry of it: "path@2" the third, "path@-1" the last, which is also what "path" means;
+ * "path@before the load" the last one with that mark.
  * A file that really has such a name comes first. Nothing in the file is trusted, and nothing of it is executed. A
  * series that was cut off, as by a kill, loads up to its last whole entry; ta_snapshot_warning says what was missing.
  */
@@ -102,17 +118,28 @@ enum {
 };
 
 /* [analysis] Number of traces; -1 when the snapshot cannot be decoded. */
-TA_API long ta_snapshot_trace_count(struct ta_snapshot *snapshot);
+TA_API long ta_snapshot_trace_count(const struct ta_snapshot *snapshot);
 /* [analysis] Traces of which only the history is left: no live block, but allocated since tracing began. Their indices
  * follow those of the others. */
-TA_API long ta_snapshot_gone_trace_count(struct ta_snapshot *snapshot);
+TA_API long ta_snapshot_gone_trace_count(const struct ta_snapshot *snapshot);
 /* [analysis] 0, or -1 beyond the last. */
-TA_API int ta_snapshot_trace(struct ta_snapshot *snapshot, size_t index, struct ta_trace *trace);
+TA_API int ta_snapshot_trace(const struct ta_snapshot *snapshot, size_t index, struct ta_trace *trace);
+/* [analysis] Single blocks, where the snapshot has them (the option blocks=yes; tracealloc take): ascending by address,
+ * those without a trace too, and what ta_track recorded. Two may have one address: a block, and what ta_track recorded
+ * of that address in another domain, which the domains of their traces tell apart. */
+struct ta_block {
+    uint64_t address, size;
+    long trace; /* index; -1 = without one: from before tracing began, or not sampled */
+};
+/* [analysis] How many; -1 when the snapshot has none of them. */
+TA_API long ta_snapshot_block_count(const struct ta_snapshot *snapshot);
+/* [analysis] 0, or -1 beyond the last. */
+TA_API int ta_snapshot_block(const struct ta_snapshot *snapshot, size_t index, struct ta_block *block);
 /* [analysis] Stores up to `max` frames, most recent first; answers how many the trace has. */
-TA_API size_t ta_snapshot_trace_frames(struct ta_snapshot *snapshot, size_t index, struct ta_raw_frame *frames,
+TA_API size_t ta_snapshot_trace_frames(const struct ta_snapshot *snapshot, size_t index, struct ta_raw_frame *frames,
                                        size_t max);
 /* [analysis] The limit in force when the snapshot was taken; -1 when it cannot be decoded. */
-TA_API int ta_snapshot_traceback_limit(struct ta_snapshot *snapshot);
+TA_API int ta_snapshot_traceback_limit(const struct ta_snapshot *snapshot);
 
 /* [analysis] What else the snapshot says. Texts belong to the snapshot and are "" when unknown. */
 struct ta_snapshot_info {
@@ -124,7 +151,12 @@ struct ta_snapshot_info {
     uint64_t lost, overflowed, cut_short, foreign_frees, invalid_frees, snapshot_errors;
     uint64_t traces, contexts, frames, modules, domains, threads;
 };
-TA_API int ta_snapshot_info(struct ta_snapshot *snapshot, struct ta_snapshot_info *info, size_t size);
+#pragma GCC diagnostic push
+#if defined(__cplusplus)
+#pragma GCC diagnostic ignored "-Wshadow" /* a function and a struct of one name are two things in C */
+#endif
+TA_API int ta_snapshot_info(const struct ta_snapshot *snapshot, struct ta_snapshot_info *info, size_t size);
+#pragma GCC diagnostic pop
 
 /* [analysis] A loaded object of the program. */
 struct ta_module_info {
@@ -135,7 +167,8 @@ struct ta_module_info {
 };
 /* [analysis] 0, or -1 beyond the last (struct ta_snapshot_info says how many there are). Pass sizeof *info, so that old
  * callers meet newer libraries. Texts belong to the snapshot. */
-TA_API int ta_snapshot_module(struct ta_snapshot *snapshot, size_t index, struct ta_module_info *info, size_t size);
+TA_API int ta_snapshot_module(const struct ta_snapshot *snapshot, size_t index, struct ta_module_info *info,
+                              size_t size);
 
 /* [analysis] A domain of the program, as it was at the snapshot. */
 struct ta_domain_info {
@@ -143,13 +176,13 @@ struct ta_domain_info {
     const char *name; /* "" when it has none */
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, allocated_blocks, limit_bytes;
 };
-TA_API int ta_snapshot_domain(struct ta_snapshot *snapshot, size_t index, struct ta_domain_info *info, size_t size);
+TA_API int ta_snapshot_domain(const struct ta_snapshot *snapshot, size_t index, struct ta_domain_info *info,
+                              size_t size);
 
 /* [analysis] How the program was traced: pairs of texts. 0, or -1 beyond the last. */
-TA_API int ta_snapshot_option(struct ta_snapshot *snapshot, size_t index, const char **key, const char **value);
+TA_API int ta_snapshot_option(const struct ta_snapshot *snapshot, size_t index, const char **key, const char **value);
 
-/* ---- building from data
- * ------------------------------------------------------------------------------------------------ */
+/* ---- building from data ------------------------------------------------------------------------------------------ */
 
 #define TA_NUL_TERMINATED ((size_t)-1)
 
@@ -170,8 +203,7 @@ struct ta_trace_data {
 TA_API struct ta_snapshot *ta_snapshot_from_traces(const struct ta_trace_data *traces, size_t count,
                                                    uint32_t traceback_limit);
 
-/* ---- looking into a recording without loading it --------------------------------------------------------------------
- */
+/* ---- looking into a recording without loading it ----------------------------------------------------------------- */
 
 struct ta_recording;
 struct ta_entry_info {
@@ -182,6 +214,8 @@ struct ta_entry_info {
 TA_API struct ta_recording *ta_recording_open(const char *path);
 TA_API size_t ta_recording_entry_count(const struct ta_recording *recording);
 TA_API int ta_recording_entry(struct ta_recording *recording, size_t index, struct ta_entry_info *info);
+/* Why the entry was taken: "pace", "exit", "mark: …"; "" when that cannot be read. Stays valid until the next call. */
+TA_API const char *ta_recording_reason(struct ta_recording *recording, size_t index);
 /* What could not be read; "" when the file is sound. */
 TA_API const char *ta_recording_warning(const struct ta_recording *recording);
 TA_API void ta_recording_close(struct ta_recording *recording);

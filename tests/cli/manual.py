@@ -9,23 +9,24 @@ import subprocess
 import sys
 
 WORDS = {
-    "--by": "line function file module traceback domain thread",
-    "--key": "lineno filename traceback function module domain thread",
+    "--by": "own line function file module traceback domain process thread",
+    "--key": "lineno filename traceback own function module domain thread",
     "--sort": "live total count calls temporary peak",
     "--color": "auto always never",
-    "--format": "pprof folded speedscope csv jsonl json python",
+    "--format": "pprof folded speedscope flame text csv jsonl json python",
     "--signal": "USR1 USR2 HUP PROF URG",
 }
 ALIASES = {"--limit": "-n", "--output": "-o", "--key": "--by", "--by": "--key"}
-WITH_FILE = {"--output", "--spec", "--rules"}
+WITH_FILE = {"--output", "--spec", "--rules", "--baseline", "--suppressions", "--source"}
 
-STATUS = """0 done; 1 the answer is no (`check` found something wrong); 2 trouble, with one line on standard error.
+STATUS = """0 done; 1 the answer is no (`check` found something wrong, `gate` does not hold); 2 trouble, with one line on standard error.
 `run` ends as the program ended; its own: 1 a wrong number of frames, 125 trouble, 126 a program that cannot be traced,
 127 no such program."""
 ENVIRONMENT = [
     ("TRACEALLOC", "the number of frames for `run` without --nframe; docs/options.md"),
     ("TRACEALLOC_OPTIONS", "more options for the program that `run` starts; docs/options.md"),
     ("TRACEALLOC_LIBRARY", "the library to preload instead of the one beside the program"),
+    ("TRACEALLOC_SYMBOLS", "folders with copies of programs and libraries, for lines and names; divided by colons"),
     ("NO_COLOR", "no colours when it is not empty"),
     ("COLUMNS", "the width to fit, on a terminal"),
     ("DEBUGINFOD_URLS", "servers to ask for debug information that is not here"),
@@ -55,7 +56,8 @@ def markdown(commands):
     parts = ["# The program tracealloc\n",
              "Made from `tracealloc COMMAND --help` by tests/cli/manual.py. For a first walk see "
              "[tutorial.md](tutorial.md).\n",
-             "FILE is a recording; `FILE@0` is its first entry, `FILE@-1` or FILE alone the last. On a terminal listings\n"
+             "FILE is a recording; `FILE@0` is its first entry, `FILE@-1` or FILE alone the last, `FILE@TEXT`\n"
+             "the last with the mark TEXT (tracealloc ctl PID mark TEXT). On a terminal listings\n"
              "are fitted to its width, coloured, and paths shortened; in a pipe they are plain and complete.\n",
              "\n".join(["| command | |", "|---|---|"] + [f"| [{c.name}](#{c.name}) | {c.summary} |" for c in commands]) + "\n"]
     for command in commands:
@@ -173,6 +175,8 @@ def check_options(program, commands):
         for option in known:
             said = subprocess.run([program, command.name, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   stdin=subprocess.DEVNULL, check=False).stdout.decode()
+            if any(other != option and other.startswith(option) for other in command.options):
+                continue  # an abbreviation of another option here
             named = option in command.options or option in ALIASES and re.search(ALIASES[option] + r"\b", command.help) is not None
             if ("unknown option" in said) == named:
                 print(f"{command.name} {option}: named by --help: {named}; says: {said}")

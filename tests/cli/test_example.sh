@@ -11,4 +11,4 @@ for text in 'server.c:26  format_log_line' 'recording in server.ta' 'server.svg'
         ;;
     esac
 done
-[ "$(printf '%s\n' "$told" | grep -c 'server.c:26: size=195 KiB (+')" = 1 ]
+[ "$(printf '%s\n' "$told" | grep -c '^steady .*  195 KiB .*server.c:26  format_log_line$')" = 1 ]

@@ -76,13 +76,18 @@ class Interchange(unittest.TestCase):
 
     def test_wrong_arguments_are_refused_with_one_line(self):
         self.refuse("a command is missing (see tracealloc --help)")
-        self.refuse("unknown command 'bogus' (see tracealloc --help)", "bogus")
+        done = run("bogus")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: unknown command 'bogus' \(run, top, diff, [a-z, ]+, retained\)\n\Z")
         self.refuse("stats: unknown option '--bogus' (see tracealloc stats --help)", "stats", "--bogus")
         self.refuse("stats: --key wants a value", "stats", "a.ta", "--key")
         self.refuse("--limit: expected a number, not '-1'", "stats", "a.ta", "--limit", "-1")
         self.refuse("export: one of --json, --python, --csv and --format, please", "export", "a.ta")
         self.refuse("import: unknown option '--json' (see tracealloc import --help)", "import", "x", "--json")
-        self.refuse("a.ta: unknown key_type: 'bogus'", "stats", "a.ta", "--key", "bogus")
+        choices = "(own, line, function, file, module, traceback, domain, process, thread; tracemalloc's lineno and filename)"
+        self.refuse(f"--key: unknown key 'bogus' {choices}", "stats", "a.ta", "--key", "bogus")
+        self.refuse(f"--by: unknown key '' {choices}", "stats", "a.ta", "--by", "")
+        self.refuse("-n: expected a number, not 'x'", "top", "a.ta", "-n", "x")
         self.refuse("diff: cumulative mode cannot by used with key type 'traceback'", "diff", "a.ta", "a.ta", "--key",
                     "traceback", "--cumulative")
         self.refuse("a.ta: this order is for differences only", "stats", "a.ta", "--sort", "growth")

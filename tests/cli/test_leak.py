@@ -99,13 +99,18 @@ class Leak(unittest.TestCase):
         following = re.search(r"^tracealloc: next: tracealloc (.*)$", said, re.M)
         self.assertIsNotNone(following, said)
         command = shlex.split(following.group(1))
-        self.assertEqual(command[:2], ["diff", "--grown"], said)
-        first = self.tracealloc([TRACEALLOC, *command]).splitlines()[0]
-        self.assertRegex(first, r"leak\.c:8: size=\S+ KiB \(\+\S+ KiB\), count=\d+ \(\+\d+\), average=100 B\Z")
-        live, grown = map(int, re.search(r"count=(\d+) \(\+(\d+)\)", first).groups())
+        self.assertEqual(command[:1], ["growth"], said)
+        courses = self.tracealloc([TRACEALLOC, *command]).splitlines()
+        first = courses[courses.index("") + 2]  # below the heading
+        self.assertRegex(first, r"\A(steady|slowing|unsure) .*  leak\.c:8  note_peer\Z", "\n".join(courses))
+        recording = command[1]
+        first = self.tracealloc([TRACEALLOC, "diff", "--grown", recording, recording + "@0"]).splitlines()[1]
+        row = re.fullmatch(r" *\+\S+ KiB +\S+ KiB +\+(\d+) +(\d+)  leak\.c:8  note_peer", first)
+        self.assertIsNotNone(row, first)
+        grown, live = map(int, row.groups())
         self.assertTrue(REQUESTS <= live <= REQUESTS + 50, first)  # and the attempts until the server was there
         self.assertGreater(grown, 0)
-        told = self.tracealloc([TRACEALLOC, "biggest", command[2], "--where", "file:*leak.c"])
+        told = self.tracealloc([TRACEALLOC, "biggest", recording, "--where", "file:*leak.c"])
         self.assertRegex(told, r"\A\d+ memory blocks: ")
         self.assertTrue(told.endswith("leak.c\", line 8\n    last = malloc(100); /* the leak */\n"), told)
         self.assertIn(caller, told)
@@ -154,8 +159,8 @@ class Leak(unittest.TestCase):
                 os.kill(int(file.read()), signal.SIGQUIT)
         said = self.serve([nginx, "-p", self.folder, "-e", "error.log", "-c", "nginx.conf"], port,
                           b"GET / HTTP/1.0\r\n\r\n", stop)
-        self.assertRegex(said, r"tracealloc: recording in server\.ta \(\d+ entries\) and \d+ of other processes; most memory in "
-                         r"server\.ta\.\d+\n")
+        self.assertRegex(said, r"tracealloc: recording in server\.ta \(\d+ entries\) and \d+ of other processes in server\.run; "
+                         r"most memory in server\.run/\d+\.ta\n")
         self.follow(said, "/nginx\", line 0, in ngx_event_accept\n")
 
     @needs("redis-server")
@@ -197,7 +202,7 @@ for i in range({REQUESTS}):
             file.write("#include <stdio.h>\n#include <stdlib.h>\nint f(int x) { return x * printf(\"%d\", x); }\n")
         done = subprocess.run([TRACEALLOC, "run", "-o", "gcc.ta", "--", "gcc", "-O2", "-c", "unit.c"],
                               stderr=subprocess.PIPE, check=True)
-        largest = re.search(r"most memory in (gcc\.ta\.\d+)\n", done.stderr.decode())  # cc1, not the driver
+        largest = re.search(r"most memory in (gcc\.run/\d+\.ta)\n", done.stderr.decode())  # cc1, not the driver
         self.assertIsNotNone(largest, done.stderr)
         self.assertIn("/cc1 (process", self.tracealloc([TRACEALLOC, "top", largest.group(1), "-n", "3"]).splitlines()[0])
 

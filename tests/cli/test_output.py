@@ -98,8 +98,8 @@ class Output(unittest.TestCase):
         os.chdir("/")
         shutil.rmtree(cls.folder)
 
-    def lines(self, *arguments):
-        done = subprocess.run([TRACEALLOC, *arguments], stdout=subprocess.PIPE, check=True)
+    def lines(self, *arguments, folder=None):
+        done = subprocess.run([TRACEALLOC, *arguments], stdout=subprocess.PIPE, check=True, cwd=folder)
         return done.stdout.decode().splitlines()
 
     # ---- other programs ----
@@ -142,17 +142,65 @@ class Output(unittest.TestCase):
                 self.assertEqual(status, 0)
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", text).split("\r\n")
                 limit = max(columns, 75)  # numbers are never cut; the last column keeps a dozen cells
-                for line in plain[2 if command == "top" else 0:]:
+                for line in plain:
                     if "more:" not in line:
                         self.assertLessEqual(width_of(line), limit, (columns, command, line))
 
+    def test_where_the_rest_of_the_process_is_fits_the_width(self):
+        with open("map.c", "w", encoding="utf-8") as file:
+            file.write("#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
+                       "int main(void) { memset(mmap(NULL, 64 << 20, 3, 0x22, -1, 0), 1, 64 << 20); usleep(1500000); }\n")
+        subprocess.run(["cc", "-g", "-o", "map", "map.c"], check=True)
+        subprocess.run([TRACEALLOC, "run", "-q", "-o", "map.ta", "./map"], check=True)
+        piped = self.lines("top", "map.ta")[1]
+        self.assertRegex(piped, r"^the process had [\d.]+ MiB at most")
+        self.assertGreater(len(piped), 60)
+        shown = on_terminal(["top", "map.ta"], 60, {"NO_COLOR": "1"})[0].split("\r\n")
+        parts = [shown[1]] + [line for line in shown[2:] if line.startswith("    ") and "LIVE" not in line]
+        self.assertEqual(" ".join(part.strip() for part in parts), piped)
+        for line in parts:
+            self.assertLessEqual(width_of(line), 60, line)
+
+    def test_namespaces_go_before_the_name_does(self):
+        with open("deep.cpp", "w", encoding="utf-8") as file:
+            file.write("#include <cstdlib>\n"
+                       "namespace a_company { namespace with_many { namespace nested_namespaces { namespace here {\n"
+                       "struct Writer { __attribute__((noinline)) void *write_header(size_t size); };\n"
+                       "void *Writer::write_header(size_t size) { return calloc(size, 1); } } } } }\n"
+                       "int main() { a_company::with_many::nested_namespaces::here::Writer writer;\n"
+                       "    void *volatile kept = writer.write_header(5000); (void)kept; }\n")
+        subprocess.run(["g++", "-O1", "-o", "deep", "deep.cpp"], check=True)
+        subprocess.run([TRACEALLOC, "run", "-q", "-o", "deep.ta", "./deep"], check=True)
+        text, _ = on_terminal(["top", "deep.ta"], 80, {"NO_COLOR": "1"})
+        self.assertRegex(text, r"^deep\.ta: 5000 B live in 1 block, peak 5000 B, \./deep \(process \d+\)\r\n")
+        narrow, _ = on_terminal(["top", "deep.ta"], 60, {"NO_COLOR": "1"})
+        self.assertTrue(narrow.startswith("deep.ta: 5000 B live in 1 block, peak 5000 B, ./deep\r\n"), narrow)
+        self.assertIn("deep  …::here::Writer::write_header\r\n", text)
+        self.assertIn("deep  a_company::with_many::nested_namespaces::here::Writer::write_header", "\n".join(self.lines("top", "deep.ta")))
+
     def test_paths_are_cut_from_the_left_and_relative_to_here(self):
         wide, _ = on_terminal(["top", "new.ta"], 200, {"NO_COLOR": "1"})
-        self.assertRegex(wide, r"(?m)  a/folder/that/lies/rather/deep/in/the/tree/program\.c:5  a_function_with")
+        where = "a/folder/that/lies/rather/deep/in/the/tree/program.c:5"
+        self.assertIn(f"  {where}  a_function_with", wide)
         narrow, _ = on_terminal(["top", "new.ta"], 80, {"NO_COLOR": "1"})
         self.assertNotIn("a/folder", narrow)
         self.assertIn("…", narrow)
-        self.assertIn(self.source, "\n".join(self.lines("top", "new.ta")))
+        for columns in (40, 60, 80, 120):  # folders may go, the file and its line never do
+            self.assertIn("/program.c:5", on_terminal(["top", "new.ta"], columns, {"NO_COLOR": "1"})[0])
+        self.assertIn(f"  {where}  a_function_with", "\n".join(self.lines("top", "new.ta")))
+        self.assertIn(f"  {self.source}:5  a_function_with", "\n".join(self.lines("top", "new.ta", "--full-names")))
+        os.makedirs("project/inside", exist_ok=True)
+        os.mkdir("project/.git")
+        os.rename("a", "project/a")
+        try:  # from the project's root on, wherever in it one stands
+            path = os.path.join(self.folder, "new.ta")
+            self.assertIn(f"  {self.source}:5  a_function", "\n".join(self.lines("top", path, folder="project/inside")))
+            os.mkdir(".git")
+            self.assertIn(f"  {where}  a_function_with", "\n".join(self.lines("top", path, folder="project/..")))
+        finally:
+            os.rename("project/a", "a")
+            os.rmdir(".git")
+            shutil.rmtree("project")
 
     def test_bars_are_unicode_where_the_locale_is(self):
         self.assertIn("█", on_terminal(["top", "new.ta"], 120)[0])

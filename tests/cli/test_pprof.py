@@ -37,7 +37,7 @@ def main():
             assert any(line.split()[0] == "100000B" and "format_log_line" in line for line in live.splitlines()), live
             assert any(line.split()[0] == "4900" and "render_page" in line for line in total.splitlines()), total
             return 0
-        text = subprocess.run(["protoc", f"--proto_path={ROOT}/analysis/cli", "--decode=pprof.Profile", "profile.proto"],
+        text = subprocess.run(["protoc", f"--proto_path={ROOT}/tests/cli", "--decode=pprof.Profile", "profile.proto"],
                               input=gzip.decompress(open(profile, "rb").read()), stdout=subprocess.PIPE, check=True)
         lines = [line.strip() for line in text.stdout.decode().splitlines()]
         assert lines.count("sample_type {") == 4

@@ -5,9 +5,12 @@
 import glob
 import json
 import os
+import resource
 import pty
+import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -35,6 +38,8 @@ static int work(int argc, char **argv)
     if (strcmp(argv[1], "drop") == 0) return setgid(65534) != 0 || setuid(65534) != 0;
     if (strcmp(argv[1], "chroot") == 0) return chroot(argv[2]) != 0 || chdir("/") != 0;
     if (strcmp(argv[1], "close") == 0) { for (int i = 0; i < 1024; i++) close(i); return 0; }
+    if (strcmp(argv[1], "exec") == 0) execv(argv[2], argv + 2);
+    if (strcmp(argv[1], "raise") == 0) raise(atoi(argv[2]));
     if (strcmp(argv[1], "vfork") == 0) { if (vfork() == 0) _exit(0); return 0; }
     if (strcmp(argv[1], "quick_exit") == 0) quick_exit(6);
     if (strcmp(argv[1], "churn") == 0) churn();
@@ -90,6 +95,64 @@ int main(int argc, char **argv)
     return 0;
 }
 """
+# What a program may do with the signal that takes a snapshot; the same with and without us.
+TAKEN = """
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static volatile int count, level, deepest;
+static void jump(int number) { (void)number; count++; siglongjmp(back, 1); }
+static void nest(int number)
+{
+    count++;
+    level++;
+    if (level > deepest) deepest = level;
+    if (count < 5) raise(number);
+    level--;
+}
+static void chained(int number) { (void)number; count += 100; }
+static void (*before)(int);
+static void chain(int number) { count++; before(number); }
+int main(int argc, char **argv)
+{
+    struct sigaction action, found;
+    void *volatile block = malloc(1000);
+    (void)block, (void)argc;
+    memset(&action, 0, sizeof action);
+    sigaction(SIGUSR2, NULL, &found);
+    printf("%d ", found.sa_handler == SIG_DFL && found.sa_flags == 0);
+    action.sa_handler = jump;
+    sigaction(SIGUSR2, &action, NULL);
+    for (volatile int i = 0; i < 4; i++)
+        if (sigsetjmp(back, 1) == 0) raise(SIGUSR2);
+    printf("jumped %d ", count);
+    action.sa_handler = nest;
+    action.sa_flags = SA_NODEFER;
+    sigaction(SIGUSR2, &action, &found);
+    count = 0;
+    raise(SIGUSR2);
+    printf("nested %d deep %d %d ", count, deepest, found.sa_handler == jump);
+    signal(SIGUSR2, chained);
+    count = 0;
+    before = signal(SIGUSR2, chain);
+    raise(SIGUSR2);
+    printf("chained %d ", count);
+    action.sa_handler = chained;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(SIGUSR2, &action, NULL);
+    count = 0;
+    raise(SIGUSR2);
+    sigaction(SIGUSR2, NULL, &found);
+    printf("once %d %d\\n", count, found.sa_handler == SIG_DFL);
+    fflush(stdout);
+    raise(SIGUSR2);
+    return 0;
+}
+"""
 ROOT = os.getuid() == 0
 
 
@@ -110,6 +173,11 @@ class Run(unittest.TestCase):
     def tearDown(self):
         for name in glob.glob("*.ta*"):
             os.unlink(name)
+        for name in glob.glob("*.run"):
+            if os.path.islink(name):
+                os.unlink(name)
+            else:
+                shutil.rmtree(name)
 
     def run_it(self, *arguments, **options):
         return subprocess.run([TRACEALLOC, "run", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -141,6 +209,18 @@ class Run(unittest.TestCase):
             self.assertIn(b" leak\n", shown.stdout)
             os.unlink(name)
 
+    def test_what_gave_all_back_is_asked_at_its_peak(self):
+        with open("back.c", "w", encoding="utf-8") as file:
+            file.write("#include <stdlib.h>\n"
+                       "int main(void) { char *volatile p = malloc(900000); free(p); p = malloc(50); return 0; }\n")
+        subprocess.run(["cc", "-g", "-o", "back", "back.c"], check=True)
+        for path in ("x.ta", "-x.ta"):
+            done = self.run_it(f"--output={path}", "./back")
+            command = done.stderr.decode().splitlines()[-1].removeprefix("tracealloc: next: tracealloc ")
+            self.assertRegex(command, r"\Atop --sort peak ")
+            shown = subprocess.run(["sh", "-c", f"'{TRACEALLOC}' {command}"], stdout=subprocess.PIPE, check=True)
+            self.assertRegex(shown.stdout.decode(), r"879 KiB +100\.0% .*back\.c:2  main\n")
+
     def test_a_folder_is_no_output(self):
         self.refuse(125, "is a folder", "-o", ".", "./leak")
 
@@ -160,13 +240,66 @@ class Run(unittest.TestCase):
         done = self.run_it("-q", "-o", "x.ta", "cat", input=b"\0through\xff")
         self.assertEqual((done.stdout, done.stderr), (b"\0through\xff", b""))
 
-    def test_death_by_signal_is_passed_on(self):
-        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
-            done = self.run_it("-o", "x.ta", "sh", "-c", f"kill -{int(number)} $$")
+    def test_death_by_signal_is_passed_on_and_leaves_a_recording(self):
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM):
+            done = self.run_it("-o", "x.ta", "./leak", "raise", str(int(number)))
             self.assertEqual(done.returncode, -number)
-            self.assertEqual(done.stderr.decode(),
-                             f"tracealloc: no recording was written: {number.name} ended the program before it could "
-                             "(--interval=1 records on the way)\n")
+            self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta( \(\d+ entries\))?\n"
+                             r"(tracealloc: SIG(SEGV|ABRT), in [^\n]+\ntracealloc: the whole stack: tracealloc info x\.ta\n)?"
+                             r"tracealloc: next: tracealloc top x\.ta\n\Z")
+            self.assertEqual(self.rows("x.ta")["leak"], (100000, 100))
+            os.unlink("x.ta")
+
+    def facts(self, name):
+        done = subprocess.run([TRACEALLOC, "info", name, "--csv"], stdout=subprocess.PIPE, check=True)
+        return dict(line.split(",", 1) for line in done.stdout.decode().splitlines())
+
+    def test_a_fault_is_recorded_with_its_stack(self):
+        with open("fault.c", "w") as file:
+            file.write("#include <stdlib.h>\n#include <unistd.h>\n"
+                       "__attribute__((noinline)) void inner(int *at) { *at = 1; __asm__ volatile(\"\"); }\n"
+                       "__attribute__((noinline)) void outer(int *at) { inner(at); __asm__ volatile(\"\"); }\n"
+                       "int main(void) { void *volatile p = malloc(1234); (void)p; outer((int *)4096); return 0; }\n")
+        subprocess.run(["cc", "-g", "-O1", "-o", "fault", "fault.c"], check=True)
+        done = self.run_it("-o", "x.ta", "./fault")
+        self.assertEqual(done.returncode, -signal.SIGSEGV)
+        self.assertIn(b"tracealloc: SIGSEGV: write to 0x1000, nothing is there, in inner (", done.stderr)
+        facts = self.facts("x.ta")
+        self.assertEqual((facts["crash.signal"], facts["crash.address"], facts["live"]),
+                         ("SIGSEGV", "0x1000", "1234 B (1234 bytes)"))
+        names = []
+        for i in range(3):
+            path, offset = facts[f"crash.frame.{i}"].rsplit("(", 1)[1].rstrip(")").rsplit("+", 1)
+            names.append(subprocess.run(["addr2line", "-f", "-e", path, offset], stdout=subprocess.PIPE, check=True)
+                         .stdout.split()[0])
+        self.assertEqual(names, [b"inner", b"outer", b"main"])
+
+    def test_entries_say_what_the_process_is_and_has(self):
+        self.run_it("-q", "-o", "x.ta", "./leak", "7")
+        facts = self.facts("x.ta")
+        self.assertEqual(facts["process.command"], "./leak 7")
+        self.assertIn("bytes)", facts["memory.resident"])
+
+    def test_what_malloc_did_not_have_is_told(self):
+        done = self.run_it("-o", "x.ta", sys.executable, "-c", "import mmap; m = mmap.mmap(-1, 64 << 20); m.write(b'x' * (64 << 20))")
+        self.assertRegex(done.stderr.decode(), r"\ntracealloc: the process had [0-9.]+ MiB at most[^:]*: [^\n]*libraries[^\n]*\n"
+                         r"tracealloc: PYTHONMALLOC=malloc [^\n]+ shows what is in Python's pools\n")
+
+    def test_a_program_with_a_malloc_of_its_own_is_told(self):
+        with open("own.c", "w") as file:
+            file.write("#include <string.h>\nstatic char pool[40 << 20];\nstatic size_t at;\n"
+                       "void *malloc(size_t n) { void *p = pool + at; at += (n + 15) & ~15ul; return p; }\n"
+                       "void *calloc(size_t a, size_t b) { return malloc(a * b); }\n"
+                       "void *realloc(void *p, size_t n) { (void)p; return malloc(n); }\n"
+                       "void free(void *p) { (void)p; }\n"
+                       "int main(void) { memset(malloc(32 << 20), 1, 32 << 20); return 0; }\n")
+        subprocess.run(["cc", "-O0", "-o", "own", "own.c"], check=True)
+        done = self.run_it("-o", "x.ta", "./own")
+        words = "nobody asked this malloc for memory: the program seems to have one of its own\n"
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("tracealloc: " + words, done.stderr.decode())
+        top = subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertIn("\n" + words, top)
 
     def test_what_usually_ends_a_server_leaves_a_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -204,8 +337,8 @@ class Run(unittest.TestCase):
                        "    os.kill(os.getpid(), signal.SIGTERM)\n")
         done = self.run_it("-q", "-o", "x.ta", sys.executable, "pool.py")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (-signal.SIGTERM, b"435\n", b""))
-        self.assertEqual(len(glob.glob("x.ta*")), 4)
-        self.assertEqual(glob.glob("*.tmp"), [])
+        self.assertEqual(len(glob.glob("x.run/*.ta")), 3)
+        self.assertEqual(glob.glob("*.tmp") + glob.glob("x.run/*.tmp"), [])
 
     def child_of(self, process):
         with open(f"/proc/{process}/task/{process}/children") as file:
@@ -215,11 +348,11 @@ class Run(unittest.TestCase):
         with subprocess.Popen([TRACEALLOC, "run", "--interval=0.05", "-o", "x.ta", "./leak", "wait"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             running.stdout.readline()
-            while not os.path.exists("x.ta") or self.entries("x.ta") < 2:
+            while not os.path.exists("x.ta") or self.entries("x.ta") < 4:
                 pass
             os.kill(self.child_of(running.pid), signal.SIGKILL)
             self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: recording in x\.ta \(\d+ entries\)\n"
-                             r"tracealloc: next: tracealloc diff --grown x\.ta x\.ta@0\n\Z")
+                             r"tracealloc: next: tracealloc growth x\.ta\n\Z")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
 
     def test_signals_sent_to_us_reach_the_program(self):
@@ -276,12 +409,12 @@ class Run(unittest.TestCase):
     def test_children_have_files_of_their_own(self):
         done = self.run_it("-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
         self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
-        self.assertGreaterEqual(len(glob.glob("x.ta.*")), 2)
+        self.assertGreaterEqual(len(glob.glob("x.run/*.ta")), 2)
         self.assertIn(b"of other processes", done.stderr)
 
     def test_no_follow_leaves_children_alone(self):
         self.run_it("--no-follow", "-o", "x.ta", "./leak", "spawn", "./leak; ./leak")
-        self.assertEqual(glob.glob("x.ta*"), ["x.ta"])
+        self.assertEqual(glob.glob("x.*"), ["x.ta"])
 
     def test_exec_in_the_same_process_is_traced(self):
         self.run_it("--no-follow", "-o", "x.ta", "sh", "-c", "exec ./leak")
@@ -298,7 +431,7 @@ class Run(unittest.TestCase):
     def test_a_child_of_vfork_touches_nothing(self):
         for option in ((), ("--interval=10",)):
             self.run_it(*option, "-o", "x.ta", "./leak", "vfork")
-            self.assertEqual(glob.glob("x.ta*"), ["x.ta"])
+            self.assertEqual(glob.glob("x.*"), ["x.ta"])
             self.assertEqual(self.rows("x.ta")["leak"], (100000, 100))
             os.unlink("x.ta")
 
@@ -320,14 +453,144 @@ class Run(unittest.TestCase):
                 self.assertIn(os.path.realpath("leak").encode(), program.stdout.splitlines()[1])
                 os.unlink("x.ta")
 
+    @unittest.skipUnless(ROOT, "only root can give up rights")
+    def test_who_keeps_the_memory_gives_up_rights_too(self):
+        with open("drop.c", "w") as file:
+            file.write("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+                       "int main(void) { void *volatile p = malloc(1000); (void)p;\n"
+                       "  if (setgid(65534) != 0 || setuid(65534) != 0) return 1;\n"
+                       "  puts(\"ready\"); fflush(stdout); for (;;) pause(); }\n")
+        subprocess.run(["cc", "-o", "drop", "drop.c"], check=True)
+        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", "x.ta", "./drop"], stdout=subprocess.PIPE) as running:
+            running.stdout.readline()
+            program = self.child_of(running.pid)
+            keeper, rights, end = self.child_of(program), "", time.time() + 60
+            while "Uid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\n" not in rights and time.time() < end:
+                with open(f"/proc/{keeper}/status") as file:
+                    rights = file.read()
+            os.kill(program, signal.SIGKILL)
+        self.assertIn("Name:\ttracealloc\n", rights)
+        self.assertIn("Uid:\t65534\t", rights)
+        self.assertEqual(self.reason("x.ta"), "end")
+
+    def test_a_pipe_that_the_program_closes_is_closed(self):
+        with open("closes.c", "w") as file:
+            file.write("#include <stdlib.h>\n#include <unistd.h>\n"
+                       "int main(void) { char byte; void *volatile p = malloc(1000); (void)p; close(1); return (int)read(0, &byte, 1); }\n")
+        subprocess.run(["cc", "-o", "closes", "closes.c"], check=True)
+        environment = {**os.environ, "LD_PRELOAD": LIBRARY, "TRACEALLOC": "10", "TRACEALLOC_OPTIONS": "output=x.ta,series=auto,ends=yes"}
+        with subprocess.Popen(["./closes"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as running:
+            self.assertEqual(running.stdout.read(), b"")  # its end, though the program goes on
+            self.assertIsNone(running.poll())
+            running.stdin.close()
+            self.assertEqual(running.wait(), 0)
+        self.assertGreater(self.entries("x.ta"), 0)
+
+    def test_short_files_of_the_program_are_no_limit_for_its_recording(self):
+        script = "import json, email, http.client, xml.dom.minidom"
+        done = self.run_it("-q", "-o", "x.ta", sys.executable, "-c", script, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (8 << 10, resource.getrlimit(resource.RLIMIT_FSIZE)[1])))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertGreater(os.path.getsize("x.ta"), 8 << 10)
+        self.assertIn(self.reason("x.ta"), ("exit", "end"))
+
     def test_workers_leave_recordings_and_the_largest_is_named(self):
         done = self.run_it("-o", "x.ta", "./leak", "workers")
-        files = sorted(glob.glob("x.ta.*"))
+        files = sorted(glob.glob("x.run/*.ta"))
         self.assertEqual(len(files), 2)
         for name in files:
             self.assertEqual(self.rows(name)["leak"], (1000000, 1000))
-        self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta and 2 of other processes; "
-                         r"most memory in (x\.ta\.\d+)\ntracealloc: next: tracealloc top \1\n\Z")
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta(?: \(\d+ entries\))? and 2 of other processes "
+                         r"in x\.run; most memory in x\.run/\d+\.ta\ntracealloc: processes: tracealloc list x\.run\n"
+                         r"tracealloc: next: tracealloc top x\.run\n\Z")
+
+    def test_other_processes_that_crashed_are_named(self):
+        done = self.run_it("-o", "x.ta", "sh", "-c", "./leak raise 11; ./leak raise 15; ./leak spawn './leak raise 6'; ./leak")
+        told = re.findall(r"tracealloc: process (\d+) \((.*)\) was ended by (\w+): tracealloc info (\S+)\n", done.stderr.decode())
+        self.assertEqual([(command, name) for _, command, name, _ in told],
+                         [("./leak raise 11", "SIGSEGV"), ("./leak raise 6", "SIGABRT")], done.stderr)
+        self.assertEqual([path for *_, path in told], [f"x.run/{process}.ta" for process, *_ in told])
+
+    def test_the_index_says_who_the_processes_were(self):
+        self.run_it("-q", "-o", "x.ta", "sh", "-c", "./leak spawn './leak 5'; ./leak raise 9; env -i ./leak; exec ./leak 4")
+        done = subprocess.run([TRACEALLOC, "list", "x.run", "--json"], stdout=subprocess.PIPE, check=True)
+        rows = json.loads(done.stdout)
+        by_command = {row["command"].strip(): row for row in rows}
+        first = next(row for row in rows if row["reason"] == "exec" and row["command"].startswith("sh -c"))
+        self.assertEqual((by_command["./leak 4"]["end"], by_command["./leak 4"]["process"]), ("4", first["process"]))
+        self.assertEqual((by_command["./leak 5"]["end"], by_command["./leak 5"]["reason"]), ("5", "exit"))
+        self.assertEqual((by_command["./leak raise 9"]["reason"], by_command["./leak raise 9"]["live"]), ("end", 100000))
+        self.assertEqual(by_command["./leak spawn ./leak 5"]["parent"], first["process"])
+        self.assertTrue([row for row in rows if ": was started with an environment" in row["command"]], rows)
+        for row in rows:
+            if row["file"] != "-":
+                self.assertGreater(self.entries(row["file"]), 0)
+        self.assertEqual(stat.S_IMODE(os.stat("x.run").st_mode), 0o700)
+        self.assertEqual(stat.S_IMODE(os.stat("x.run/index").st_mode), 0o600)
+
+    def top(self, name, *more):
+        done = subprocess.run([TRACEALLOC, "top", name, "--json", "-n", "0", *more], stdout=subprocess.PIPE, check=True)
+        return {row["key"]: (row["size"], row["count"]) for row in json.loads(done.stdout)}
+
+    def test_a_family_is_looked_at_as_one(self):
+        self.run_it("-q", "-o", "x.ta", "./leak", "spawn", "./leak workers; ./leak 5; exec ./leak 4")
+        os.mkdir("moved.run.d")
+        for name in ("x.ta", "x.run"):
+            os.rename(name, "moved.run.d/" + name)
+        names = glob.glob("moved.run.d/x.ta") + glob.glob("moved.run.d/x.run/*.ta*")
+        each = [self.top(name, "--by", "function") for name in names]
+        whole = self.top("moved.run.d/x.run", "--by", "function")
+        self.assertGreaterEqual(len(names), 6)
+        self.assertIn("leak", whole)
+        for key in whole:
+            self.assertEqual(whole[key], tuple(sum(one.get(key, (0, 0))[i] for one in each) for i in (0, 1)), key)
+        processes = self.top("moved.run.d/x.run", "--by", "process")
+        self.assertEqual(sum(size for size, _ in processes.values()),
+                         sum(size for one in each for size, _ in one.values()))
+        self.assertTrue(any(key.startswith("leak 4[") for key in processes), processes)
+        self.assertEqual(whole, self.top("moved.run.d/x.run/index", "--by", "function"))
+        for command in ("tree", "flame", "biggest", "info"):
+            done = subprocess.run([TRACEALLOC, command, "moved.run.d/x.run"], stdout=subprocess.PIPE, check=True)
+            self.assertTrue(done.stdout, command)
+        done = subprocess.run([TRACEALLOC, "diff", "moved.run.d/x.run", "moved.run.d/x.run", "--by", "process", "--json"],
+                              stdout=subprocess.PIPE, check=True)
+        self.assertEqual({row["size_diff"] for row in json.loads(done.stdout)}, {0})
+        shutil.rmtree("moved.run.d")
+
+    def test_a_family_is_known_when_run_was_killed(self):
+        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", "x.ta", "sh", "-c", "./leak wait & ./leak wait & wait; true"],
+                              stdout=subprocess.PIPE) as running:
+            for _ in range(2):
+                running.stdout.readline()
+            shell = self.child_of(running.pid)
+            with open(f"/proc/{shell}/task/{shell}/children") as file:
+                children = [int(number) for number in file.read().split()]
+            running.kill()
+            for process in (*children, shell):
+                os.kill(process, signal.SIGKILL)
+        if os.path.exists("x.run/index"):
+            os.unlink("x.run/index")
+        end = time.time() + 60
+        while time.time() < end:
+            try:
+                if self.top("x.run", "--by", "function")["leak"] == (20000, 20):
+                    break
+            except (subprocess.CalledProcessError, KeyError):
+                pass
+        self.assertEqual(self.top("x.run", "--by", "function")["leak"], (20000, 20))
+        done = subprocess.run([TRACEALLOC, "list", "x.run", "--json"], stdout=subprocess.PIPE, check=True)
+        rows = {row["process"]: row for row in json.loads(done.stdout)}
+        self.assertEqual([rows[process]["parent"] for process in children if process in rows], [shell, shell])
+
+    def test_a_link_in_the_place_of_the_folder_is_left_alone(self):
+        os.mkdir("elsewhere")
+        os.symlink("elsewhere", "x.run")
+        done = self.run_it("-o", "x.ta", "./leak", "spawn", "./leak 5")
+        self.assertEqual(os.listdir("elsewhere"), [])
+        self.assertIn(b"/x.run: no folder for the recordings of further processes", done.stderr)
+        self.assertIn((10000, 10), [self.rows(name).get("leak") for name in glob.glob("x.ta.*")])
+        os.unlink("x.run")
+        os.rmdir("elsewhere")
 
     def test_only_names_of_the_run_are_opened_for_who_knows_the_token(self):
         script = ("import os, socket, struct, sys\n"
@@ -338,18 +601,67 @@ class Run(unittest.TestCase):
                   "        s.send(token.encode() + b'O' + os.path.realpath(path).encode())\n"
                   "        answer, files, _, _ = socket.recv_fds(s, 4, 1)\n"
                   "        return (struct.unpack('i', answer)[0] if answer else None), len(files)\n"
-                  "print([ask(token, p) for p in ('x.ta', 'x.ta.77', 'x.tar', 'x.ta.7.gz', 'y.ta', 'x.ta/../y')],"
+                  "print([ask(token, p) for p in ('x.ta', 'x.ta.77', 'x.run/7.ta', 'x.tar', 'x.ta.7.gz', 'y.ta', 'x.ta/../y',"
+                  " 'x.run/7.gz', 'x.run/index', 'x.run/../7.ta', 'y.run/7.ta')],"
                   " ask('0' * len(token), 'x.ta'))\n")
         done = self.run_it("-q", "-o", "x.ta", sys.executable, "-c", script)
-        self.assertEqual(done.stdout.decode(), "[(0, 1), (0, 1), (13, 0), (13, 0), (13, 0), (13, 0)] (None, 0)\n", done.stderr)
+        self.assertEqual(done.stdout.decode(), str([(0, 1)] * 3 + [(13, 0)] * 8) + " (None, 0)\n", done.stderr)
         self.assertFalse(os.path.exists("y.ta") or os.path.exists("x.tar"))
 
-    def test_a_daemon_is_told_of(self):
+    def test_a_daemon_is_told_of_and_followed(self):
         done = self.run_it("-o", "x.ta", "./leak", "daemon", "long")
-        self.assertEqual(done.stderr.decode(), "tracealloc: no recording yet: 1 process still runs in the background "
-                         "(--interval=1 records on the way)\n")
-        while not glob.glob("x.ta.*"):
+        self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta[^\n]*\ntracealloc: 1 process still "
+                         r"runs in the background and will leave a recording of its own\n")
+        while not [name for name in glob.glob("x.run/*.ta") if self.reason(name) == "exit"]:
             pass
+        self.assertEqual(self.rows(glob.glob("x.run/*.ta")[0])["leak"], (100000, 100))
+
+    def reason(self, name):
+        done = subprocess.run([TRACEALLOC, "info", name, "--csv"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              check=False)
+        return dict(line.split(",", 1) for line in done.stdout.decode().splitlines()).get("reason")
+
+    def test_what_executes_another_program_keeps_a_recording(self):
+        done = self.run_it("-o", "x.ta", "./leak", "exec", "./leak", "3")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(self.rows("x.ta")["leak"], (10000, 10))
+        self.assertEqual(self.rows("x.ta.1")["leak"], (100000, 100))
+        self.assertEqual((self.reason("x.ta"), self.reason("x.ta.1")), ("exit", "exec"))
+
+    def test_handlers_of_the_signal_that_takes_a_snapshot_are_the_programs(self):
+        with open("taken.c", "w") as file:
+            file.write(TAKEN)
+        subprocess.run(["cc", "-O2", "-o", "taken", "taken.c"], check=True)
+        plain = subprocess.run(["./taken"], stdout=subprocess.PIPE, check=False)
+        self.assertEqual((plain.returncode, plain.stdout),
+                         (-signal.SIGUSR2, b"1 jumped 4 nested 5 deep 5 1 chained 101 once 100 1\n"))
+        done = self.run_it("-q", "--signal=USR2", "-o", "x.ta", "./taken")
+        self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout))
+
+    def test_signals_that_mean_a_fault_are_refused(self):
+        for name in ("11", "4", "6", "9", "13", "32", "33", "70", "SEGV"):
+            done = self.run_it("-q", f"--signal={name}", "-o", "x.ta", "./leak")
+            self.assertEqual(done.returncode, 1, name)
+            self.assertIn(f"TRACEALLOC_OPTIONS: signal={name}: expected USR1".encode(), done.stderr)
+
+    def test_programs_that_cannot_be_recorded_are_named(self):
+        subprocess.run(["cc", "-static", "-o", "fixed", "leak.c"], check=True)
+        for command, why in (("./fixed; true", r"\./fixed is linked statically: [^\n]+"),
+                             ("env -i ./leak; true", r"\./leak was started with an environment without LD_PRELOAD: [^\n]+")):
+            done = self.run_it("-o", "x.ta", "sh", "-c", command)
+            self.assertRegex(done.stderr.decode(), r"\ntracealloc: process \d+ was not recorded: " + why + "\n")
+            for name in glob.glob("x.ta*"):
+                os.unlink(name)
+
+    def test_the_program_sees_one_thread_and_no_child(self):
+        with open("alone.c", "w") as file:
+            file.write("#define _GNU_SOURCE\n#include <errno.h>\n#include <sched.h>\n#include <stdlib.h>\n#include <sys/wait.h>\n"
+                       "int main(void) { void *volatile p = malloc(9); (void)p; errno = 0;\n"
+                       "  return wait(NULL) != -1 || errno != ECHILD ? 1 : unshare(CLONE_NEWUSER) != 0 ? 2 : 0; }\n")
+        subprocess.run(["cc", "-o", "alone", "alone.c"], check=True)
+        plain = subprocess.run(["./alone"], check=False).returncode
+        for option in ((), ("--interval=0.05",)):
+            self.assertEqual(self.run_it(*option, "-o", "x.ta", "./alone").returncode, plain)
 
     def test_why_nothing_was_written_is_told(self):
         with subprocess.Popen([TRACEALLOC, "run", "-o", "gone/x.ta", "./leak", "wait"], stdout=subprocess.PIPE) as missing:
@@ -359,9 +671,8 @@ class Run(unittest.TestCase):
         with subprocess.Popen([TRACEALLOC, "run", "--signal=USR2", "-o", "gone/x.ta", "./leak", "wait"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             running.stdout.readline()
-            os.rmdir("gone")
-            running.send_signal(signal.SIGUSR2)
-            time.sleep(0.2)
+            shutil.rmtree("gone")
+            running.send_signal(signal.SIGUSR2)  # said once, here or at the end
             os.kill(self.child_of(running.pid), signal.SIGKILL)
             self.assertRegex(running.stderr.read().decode(), r"\Atracealloc: process \d+: cannot create a file beside "
                              r"[^\n]*/gone/x\.ta: [^\n]+\n\Z")
@@ -386,13 +697,11 @@ class Run(unittest.TestCase):
         self.refuse(125, "--rules: missing: No such file or directory", "--rules=missing", "./leak")
         with open("rules", "w") as file:
             file.write("nonsense\n")
-        done = self.run_it("-q", "--rules=rules", "-o", "x.ta", "./leak")
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, rb"\Atracealloc: [^\n]*rules[^\n]*\n\Z")
+        self.refuse(125, r"/rules:1:1: expected the number of a domain, found 'nonsense'", "--rules=rules", "./leak")
 
     def test_samples_are_scaled(self):
         self.run_it("-q", "--sample=4KiB", "-o", "x.ta", "./leak", "workers")
-        files = glob.glob("x.ta.*")
+        files = glob.glob("x.run/*.ta")
         size, _ = self.rows(files[0])["leak"]
         self.assertTrue(400000 < size < 2000000, size)
         done = subprocess.run([TRACEALLOC, "top", files[0]], stdout=subprocess.PIPE, check=True)
@@ -406,6 +715,22 @@ class Run(unittest.TestCase):
     def test_static_programs_are_refused(self):
         subprocess.run(["cc", "-static", "-o", "fixed", "leak.c"], check=True)
         self.refuse(126, "linked statically", "./fixed")
+
+    def test_programs_with_a_sanitizer_are_refused(self):
+        for sanitizer in ("address", "thread"):
+            built = subprocess.run(["cc", f"-fsanitize={sanitizer}", "-o", "sane", "leak.c"], stderr=subprocess.DEVNULL, check=False)
+            if built.returncode == 0:
+                self.refuse(126, f"is built with -fsanitize={sanitizer}, which brings an allocator of its own: trace a build "
+                            "without it", "./sane")
+        if shutil.which("clang"):
+            for sanitizer in ("address", "memory", "thread"):  # its names are the program's own
+                built = subprocess.run(["clang", f"-fsanitize={sanitizer}", "-o", "sane", "leak.c"], stderr=subprocess.DEVNULL,
+                                       check=False)
+                if built.returncode == 0:
+                    self.refuse(126, f"is built with -fsanitize={sanitizer}", "./sane")
+        subprocess.run(["cc", "-fsanitize=undefined", "-o", "sane", "leak.c"], check=True)
+        self.assertEqual(self.run_it("-q", "-o", "x.ta", "./sane").returncode, 0)
+        self.assertIn("leak", self.rows("x.ta"))
 
     def test_other_architectures_are_refused(self):
         with open("leak", "rb") as file:

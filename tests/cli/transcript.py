@@ -43,8 +43,9 @@ def steps_of(text, docs):
 
 
 def plain(line):
-    """A line of documentation without its figures: sizes, counts, places of the machine."""
+    """A line of documentation without its figures: sizes, counts, small graphs, places of the machine."""
     line = re.sub(r"[^\s\"]*/([\w.+-]+)", r"\1", line)
+    line = re.sub(r" [ _.\-~=+*#]{8,} ", " graph ", line)
     line = re.sub(r"[+-]?\d[\d.,]*( ?[KMGT]iB| B\b|%)?", "#", line)
     return re.sub(r"\s+", " ", line).strip()
 

@@ -87,7 +87,7 @@ def main():
         new, old = make_snapshot("new", document(rng, folder, 3)), make_snapshot("old", document(rng, folder, 1))
 
         same("top ten", tracealloc("stats", "new.ta", "--limit", "10").splitlines(), top_ten(new))
-        same("top ten differences", tracealloc("diff", "new.ta", "old.ta", "--limit", "10").splitlines(),
+        same("top ten differences", tracealloc("diff", "new.ta", "old.ta", "--key", "lineno", "--limit", "10").splitlines(),
              top_ten_differences(new, old))
 
         biggest = json.loads(tracealloc("stats", "new.ta", "--key", "traceback", "--limit", "1", "--json"))[0]

@@ -478,8 +478,9 @@ class Reports(unittest.TestCase):
                                               "TRACEALLOC_OPTIONS": "on_corruption=leak"}, stderr=subprocess.PIPE, check=True)
         lines = done.stderr.decode().splitlines()
         self.assertEqual(lines[1], "Memory block allocated at (most recent call first):")
-        frames = [re.fullmatch(r"  (.*/bad)\+0x([0-9a-f]+)", line) for line in lines[2:4]]
-        places = subprocess.run(["addr2line", "-f", "-e", "bad", *(hex(int(found[2], 16) - 1) for found in frames)],
+        frames = [re.fullmatch(r"  (\w+) (bad\.c:\d) \(.*/bad\+0x([0-9a-f]+)\)", line) for line in lines[2:4]]
+        self.assertEqual([found and found.group(1, 2) for found in frames], [("make", "bad.c:2"), ("main", "bad.c:3")])
+        places = subprocess.run(["addr2line", "-f", "-e", "bad", *(hex(int(found[3], 16) - 1) for found in frames)],
                                 stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
         self.assertEqual(places[0::2], ["make", "main"])
 

@@ -1,7 +1,7 @@
 /* test_rules_against_libdw.c: proof that our rules are what .eh_frame says.
  *
  * For every row of every FDE of real files (libc, libstdc++, libpython, libcrypto, gcc's driver and both compilers, ld.so and
- * this program), the rule of trace/cfi.c is compared with the answer of an independent reader, libdw's CFI interface.
+ * this program), the rule of trace/unwind/cfi.c is compared with the answer of an independent reader, libdw's CFI interface.
  * The FDEs are enumerated from .eh_frame itself, so a wrong search table would be seen. Where we say UNKNOWN, libdw's
  * answer must be one that a rule cannot express; those rows are counted by reason.
  *
@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/cfi.h"
-#include "trace/rule.h"
+#include "trace/unwind/cfi.h"
+#include "trace/unwind/rule.h"
 #include "unity.h"
 
 enum { RBP = 6, RSP = 7, RIP = 16 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tracealloc/analysis.h>
+#include <tracealloc/export.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,8 +53,12 @@ static void import(const char *text, size_t length)
         ask(snapshot, keys[i], 0);
         ask(snapshot, keys[i], 1);
     }
-    size_t written = 0;
-    MUST(ta_snapshot_export_json(snapshot, swallow, &written) == 0);
+    struct ta_export_format format;
+    for (size_t i = 0; ta_export_format_get(i, &format, sizeof format) == 0; i++) {
+        size_t written = 0;
+        MUST(ta_snapshot_export(snapshot, format.name, TA_ORDER_COUNT, swallow, &written) == 0);
+        MUST(written > 0 || strcmp(format.name, "folded") == 0 || strcmp(format.name, "jsonl") == 0);
+    }
     ta_snapshot_free(snapshot);
 }
 

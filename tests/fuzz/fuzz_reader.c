@@ -13,9 +13,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "snapshot/encode.h"
-#include "snapshot/format.h"
-#include "snapshot/read.h"
+#include "snapshot/read/encode.h"
+#include "snapshot/format/format.h"
+#include "snapshot/read/read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,14 +1,17 @@
 /* fuzz_replay.c: the fuzzer's corpus as an ordinary test, without libFuzzer.
  *
- *     fuzz_replay DIR…                 runs every file of the folders
+ *     fuzz_replay CORPUS.tar.zst…      runs every input of the archives (tests/fuzz/corpus.sh makes them)
+ *     fuzz_replay FILE…                runs one input each
  *     fuzz_replay --raw FILE OUT       a recording as input of mode 0
- *     fuzz_replay --sections FILE OUT  a recording as input of mode 1, its sections unpacked */
-#include <dirent.h>
+ *     fuzz_replay --sections FILE OUT  a recording as input of mode 1, its sections unpacked
+ *
+ * Each input is named before it runs: the last name is the one that failed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
-#include "snapshot/decode.h"
+#include "snapshot/read/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,30 +34,58 @@ static uint8_t *read_file(const char *path, size_t *length)
     return bytes;
 }
 
-static int run_folder(const char *folder)
+static void run(const char *name, const uint8_t *bytes, size_t length)
 {
-    int count = 0;
-    DIR *entries = opendir(folder);
-    if (entries == NULL) {
-        perror(folder);
-        exit(1);
+    uint8_t *exact = malloc(length + (length == 0));
+    memcpy(exact, bytes, length);
+    printf("%s\n", name);
+    fflush(stdout);
+    LLVMFuzzerTestOneInput(exact, length);
+    free(exact);
+}
+
+static void refuse(const char *path, const char *why)
+{
+    fprintf(stderr, "fuzz_replay: %s: %s\n", path, why);
+    exit(1);
+}
+
+/* An archive's content: one zstd frame that says how long it is. */
+static uint8_t *unpack(const char *path, size_t *length)
+{
+    size_t packed_length;
+    uint8_t *packed = read_file(path, &packed_length);
+    unsigned long long raw = ZSTD_getFrameContentSize(packed, packed_length);
+    if (raw > (unsigned long long)1 << 30)
+        refuse(path, "not a corpus that corpus.sh made");
+    uint8_t *bytes = malloc(raw + 1);
+    *length = ZSTD_decompress(bytes, raw, packed, packed_length);
+    if (ZSTD_isError(*length))
+        refuse(path, ZSTD_getErrorName(*length));
+    free(packed);
+    return bytes;
+}
+
+/* ustar: blocks of 512 bytes; a header with the name at 0, the length in octal at 124 and the type at 156, then the
+ * content in whole blocks. An empty header is the end. */
+static void run_archive(const char *path)
+{
+    enum { BLOCK = 512 };
+    size_t length, count = 0;
+    uint8_t *bytes = unpack(path, &length);
+    for (size_t at = 0; at + BLOCK <= length && bytes[at] != '\0'; count++) {
+        char name[101] = "";
+        memcpy(name, bytes + at, 100);
+        size_t size = strtoul((char *)bytes + at + 124, NULL, 8);
+        if (bytes[at + 156] != '0' || size > length - at - BLOCK)
+            refuse(path, "holds something that is no file");
+        run(name, bytes + at + BLOCK, size);
+        at += BLOCK + (size + BLOCK - 1) / BLOCK * BLOCK;
     }
-    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        char path[4096];
-        size_t length;
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        uint8_t *bytes = read_file(path, &length);
-        uint8_t *exact = malloc(length + (length == 0));
-        memcpy(exact, bytes, length);
-        LLVMFuzzerTestOneInput(exact, length);
-        free(exact);
-        free(bytes);
-        count++;
-    }
-    closedir(entries);
-    return count;
+    free(bytes);
+    if (count < 10)
+        refuse(path, "an empty corpus proves nothing");
+    printf("%zu inputs\n", count);
 }
 
 static void sections(const char *path, FILE *out)
@@ -98,9 +129,15 @@ int main(int argc, char **argv)
         }
         return fclose(out) != 0;
     }
-    int count = 0;
-    for (int i = 1; i < argc; i++)
-        count += run_folder(argv[i]);
-    printf("%d inputs\n", count);
-    return count < 10; /* an empty corpus proves nothing */
+    for (int i = 1; i < argc; i++) {
+        size_t length, name = strlen(argv[i]);
+        if (name > 8 && strcmp(argv[i] + name - 8, ".tar.zst") == 0) {
+            run_archive(argv[i]);
+        } else {
+            uint8_t *bytes = read_file(argv[i], &length);
+            run(argv[i], bytes, length);
+            free(bytes);
+        }
+    }
+    return argc < 2; /* nothing to run proves nothing */
 }

@@ -1,27 +1,40 @@
 #!/bin/sh
 # run.sh: fuzzes with clang's libFuzzer, address and undefined-behaviour sanitizers.
 #
-#   tests/fuzz/run.sh SECONDS [WORK [reader|analysis]]     WORK (default build/fuzz) keeps what was found between runs
+#   tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|startup|lines]]
 #
-# reader: recordings; analysis: documents, lists of filters, conditions. Needs clang and what a build
-# needs. Ends with 1 when an input crashed; it lies in WORK then, as crash-….
+# WORK (default build/fuzz) keeps what was found.
+#
+# reader: recordings; analysis: documents, lists of filters, conditions; image: damaged cores; startup: variables and
+# rules (after a build, for mimalloc's headers); lines: line tables. Needs clang, zstd and what a build needs. It ends
+# with 1 when an input crashed, which then lies in WORK as crash-…; tests/fuzz/corpus.sh adds it to the corpus.
 set -eu
 cd "$(dirname "$0")/../.."
-seconds=${1:?usage: tests/fuzz/run.sh SECONDS [WORK]}
+seconds=${1:?usage: tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|startup|lines]]}
 work=${2:-build/fuzz}
 subject=${3:-reader}
-found=$work/found corpus=tests/fuzz/corpus libraries=
-if [ "$subject" != reader ]; then
-    found=$work/found_$subject corpus=tests/fuzz/corpus_$subject libraries="-ldw -lelf -ljson-c -liberty -lm -lpthread"
-fi
+found=$work/found_$subject
 mkdir -p "$found"
-sources="tests/fuzz/fuzz_$subject.c base/error.c base/memory.c base/message.c"
-for name in buffer build chunks codec decode encode input object read recording sink tables; do
-    sources="$sources snapshot/$name.c"
-done
-[ "$subject" = reader ] || sources="$sources $(ls analysis/*.c)"
-# shellcheck disable=SC2086 # a list of files without blanks
-clang -std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -Iinclude \
-    $sources -l:libzstd.a $libraries -o "$work/fuzz_$subject"
-"$work/fuzz_$subject" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=1024 -print_final_stats=1 \
-    -artifact_prefix="$work/" "$found" "$corpus"
+tests/fuzz/corpus.sh unpack "tests/fuzz/$subject.tar.zst" "$work/corpus_$subject"
+folders="base snapshot/format snapshot/read" libraries=-liberty flags=
+# shellcheck disable=SC2086 # lists without blanks
+sources=$(find $folders -maxdepth 1 -name '*.c')
+case $subject in
+analysis | image) # all of analysis but the program, and the page that a build puts together
+    sources="$sources $(find analysis -name '*.c' -not -path 'analysis/cli/*' -not -path 'analysis/report/*')"
+    libraries="-ldw -lelf -ljson-c -liberty -lz -lm -lpthread"
+    flags="-DTA_BASE_CORE=\"$PWD/tests/fuzz/image.core.zst\"" ;;
+startup)
+    headers=$(find build -maxdepth 3 -path '*mimalloc-*/include' | head -n 1)
+    flags="-DTRACEALLOC_TRACING=1 -DTRACEALLOC_OVERRIDE=0 -I$headers -I${headers%include}src" ;;
+lines)
+    sources="$(find base -maxdepth 1 -name '*.c') trace/unwind/debug_section.c trace/unwind/elf_file.c
+        trace/unwind/inflate.c trace/unwind/line_numbers.c"
+    libraries="-liberty -lz" ;;
+esac
+# shellcheck disable=SC2086
+clang -std=gnu11 -D_GNU_SOURCE -O2 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. -Iinclude $flags \
+    "tests/fuzz/fuzz_$subject.c" $sources -l:libzstd.a $libraries -o "$work/fuzz_$subject"
+# What was freed is kept from being used again for 4 MiB: with the usual 256 each large array is new memory.
+ASAN_OPTIONS=quarantine_size_mb=4:malloc_context_size=8 "$work/fuzz_$subject" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=1024 -print_final_stats=1 \
+    -artifact_prefix="$work/" "$found" "$work/corpus_$subject"

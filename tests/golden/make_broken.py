@@ -184,6 +184,13 @@ def main():
     broken("cut-in-the-only-entry", bytes(sound.data)[: at[LEAVES] + 3], "the recording holds no whole entry: " + section(
         "unknown section", at[LEAVES], "the file ends within a section header"))
 
+    # The last entry is damaged: where the file was closed that is no accident, and nothing before it is offered.
+    half = Recording().start().tables().end().start(reset=False)
+    where = len(half.data)
+    half.chunk(COUNTERS, numbers(0, 1) + columns([2], [0], [], [0], [0], [0])).end()
+    complaint = section("counters", where, "row 0 names a leaf that is not there")
+    broken("last-entry-closed", half.seal(), complaint)
+
     # Section headers.
     def flipped(offset, bit=1):
         data = bytearray(sound.data)
@@ -201,7 +208,6 @@ def main():
     broken("unknown-required", Recording().start().chunk(77, b"?").tables().end().seal(),
            section("unknown section", FIRST, "the recording requires section kind 77, which this library does not know"))
     broken("unknown-skipped", Recording().start().chunk(77, b"?", flags=PLAIN).tables().end().seal(), "")
-    broken("blocks-skipped", Recording().start().chunk(BLOCKS, b"later", flags=PLAIN).tables().end().seal(), "")
     broken("two-lengths", Recording().start().chunk(STRINGS, b"abc", raw=4).end().seal(),
            section("strings", FIRST, "a plain section states two different lengths"))
     broken("too-long", Recording().start().chunk(STRINGS, b"abc", flags=REQUIRED, raw=1 << 30).end().seal(),
@@ -320,12 +326,31 @@ def main():
     extra("trace-domain", TRACES, "traces", numbers(0, 1) + columns([0], [zigzag(-1)], *ten[2:]),
           "trace 0 has a domain beyond 32 bits")
     extra("peak-leaf", PEAK, "peak", numbers(0, 1) + columns([5], [5]), "row 0 names a leaf that is not there", PLAIN)
+    extra("peak-leaf-behind-last", PEAK, "peak", numbers(0, 1) + columns([2], [5]), "row 0 names a leaf that is not there",
+          PLAIN)
     extra("symbol-string", SYMBOLS, "symbols", numbers(0, 1) + columns([zigzag(3)], [0], [0], [0], [0], [0]),
           "symbol 0 names string 3, but there are 3", PLAIN)
     extra("range-symbols", RANGES, "symbol ranges", numbers(0, 1) + columns([0], [1]),
           "frame 0 names symbols that are not there", PLAIN)
     extra("range-frames", RANGES, "symbol ranges", numbers(0, 3) + columns([0, 0, 0], [0, 0, 0]),
           "describes more frames than there are", PLAIN)
+    # The two leaves have the owners 1 and 2; the second block is of no leaf.
+    blocks = Recording().start().tables()
+    blocks.chunk(BLOCKS, numbers(0, 3) + columns([4096, 64, 0], [zigzag(2), zigzag(-2), zigzag(2)],
+                                                 [zigzag(10), zigzag(1 << 33), zigzag(0)]), PLAIN)
+    broken("blocks", blocks.end().seal(), "")
+    none = Recording().start().tables().chunk(BLOCKS, numbers(0, 0) + columns([], [], []), PLAIN)
+    broken("blocks-none", none.end().seal(), "")
+    extra("block-owner", BLOCKS, "blocks", numbers(0, 1) + columns([16], [zigzag(3)], [0]),
+          "block 0 names owner 3, but there are 3", PLAIN)
+    extra("block-owner-negative", BLOCKS, "blocks", numbers(0, 1) + columns([16], [zigzag(-1)], [0]),
+          f"block 0 names owner {MASK}, but there are 3", PLAIN)
+    extra("block-address", BLOCKS, "blocks", numbers(0, 2) + columns([1 << 47, 1 << 47], [0, 0], [0, 0]),
+          "block 1 has an address or a size beyond 48 bits", PLAIN)
+    extra("block-size", BLOCKS, "blocks", numbers(0, 1) + columns([1], [0], [zigzag(-1)]),
+          "block 0 has an address or a size beyond 48 bits", PLAIN)
+    extra("blocks-begin", BLOCKS, "blocks", numbers(1, 1) + columns([1], [0], [0]), "begins with row 1 where row 0 is due",
+          PLAIN)
     extra("metadata-string", METADATA, "metadata", numbers(0, 1) + columns([1], [3]), "row 0 names string 3, but there are 3")
 
     folder = os.path.join(HERE, "broken")

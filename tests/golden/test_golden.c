@@ -11,8 +11,8 @@
 #include <unity.h>
 
 #include "base/error.h"
-#include "snapshot/read.h"
-#include "snapshot/write.h"
+#include "snapshot/read/read.h"
+#include "snapshot/write/write.h"
 #include "tests/support/fake_source.h"
 
 static const char *folder;

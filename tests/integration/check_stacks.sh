@@ -3,7 +3,7 @@
 #
 #   tests/integration/check_stacks.sh LIBRARY quick|all
 #
-# LIBRARY is libtracealloc of the checking build (TRACEALLOC_CHECKING, trace/check.c). `all` runs larger inputs. What
+# LIBRARY is libtracealloc of the checking build (TRACEALLOC_CHECKING, trace/unwind/walk_check.c). `all` runs larger inputs. What
 # ends early and why is printed per program; what is tolerated is said in docs/testing.md.
 set -eu
 library=$1 extent=$2

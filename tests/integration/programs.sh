@@ -14,7 +14,7 @@ data=$here/programs
 # needs_NAME: commands without which it is skipped. limit_NAME: seconds.
 
 quick=(shell own_malloc static_binary python_script python_quick gcc gxx git sqlite perl lua jq xmllint ruby ghostscript
-    node java redis nginx compressors)
+    node java redis nginx compressors php)
 long=(python_modules python_multiprocessing gcc_large git_large redis_large cmake)
 
 case_shell() {
@@ -34,6 +34,12 @@ case_own_malloc() {
 needs_static_binary=busybox
 case_static_binary() {
     busybox sh -c 'i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); echo $i; done' | busybox sort -r | busybox md5sum
+}
+
+# Its extensions are opened with RTLD_DEEPBIND: their malloc would be libc's.
+needs_php=php
+case_php() {
+    php "$data/work.php"
 }
 
 needs_python_script=/usr/bin/python3

@@ -21,7 +21,7 @@ if [ "$kind" = override ]; then
     allowed="$allowed|malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign"
     allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim"
     allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
-    allowed="$allowed|sigaction|signal|__sysv_signal"
+    allowed="$allowed|sigaction|signal|__sysv_signal|execl|execle|execlp|execv|execve|execveat|execvp|execvpe|fexecve|mmap|mmap64|munmap|mremap"
 fi
 exported() { nm -g "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 exported -D "$lib/libtracealloc.so" >"$work/shared"
@@ -34,6 +34,10 @@ for file in shared static; do
 done
 cmp -s "$work/shared" "$work/static" ||
     fail "the archive and the shared library differ: $(diff "$work/shared" "$work/static")"
+
+# gdb finds its commands by the library's path.
+script=$(find "$work/tree/share/gdb/auto-load" -name "$(basename "$(readlink -f "$lib/libtracealloc.so")")-gdb.py" 2>/dev/null)
+[ -n "$script" ] || fail "no script for gdb, by the name of the library"
 
 # What it needs, and how it is loaded.
 needed=$(readelf -d "$lib/libtracealloc.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
@@ -101,13 +105,13 @@ done
 # The analysis library, where it was built: what the headers promise of it is exported and nothing else, and the example
 # of docs/api-analysis.md builds in every way and reads a recording that a traced program left.
 if [ -e "$lib/libtracealloc-analysis.so" ]; then
-    cat "$work"/tree/include/tracealloc/{analysis,snapshot}.h | tr '\n' ' ' | grep -oE 'TA_API [^;]*' |
+    cat "$work"/tree/include/tracealloc/{analysis,export,image,rules,snapshot}.h | tr '\n' ' ' | grep -oE 'TA_API [^;]*' |
         grep -oE '\bta_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared"
     exported -D "$lib/libtracealloc-analysis.so" >"$work/exported"
-    printf '%s\n' ta_error_buffer ta_error_text >>"$work/declared" # of tracealloc.h
+    echo ta_error_text >>"$work/declared" # of tracealloc.h
     [ "$(wc -l <"$work/exported")" -gt 50 ] || fail "libtracealloc-analysis.so exports next to nothing"
     lacking=$(sort -u "$work/declared" | comm -23 - "$work/exported" |
-        grep -vxE 'ta_take_snapshot|ta_record_(open|append|close)' || :)
+        grep -vxE 'ta_take_snapshot|ta_record_(open|append|close|set_limit)' || :)
     stray=$(sort -u "$work/declared" | comm -13 - "$work/exported")
     [ -z "$lacking" ] || fail "declared for analysis, but not exported: $lacking"
     [ -z "$stray" ] || fail "exported by libtracealloc-analysis.so, but not declared: $stray"
@@ -149,6 +153,18 @@ C
     else
         cat "$work/log"
         fail "a user's CMake project with analysis does not build"
+    fi
+    # The example of docs/exports.md: a program that exports what it holds itself.
+    awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' docs/exports.md >"$work/reader/exports.c"
+    # shellcheck disable=SC2046 # flags are words
+    if cc -Wall -Wextra -Werror "$work/reader/exports.c" -o "$work/reader/exports" \
+        $(pkg-config --cflags --libs tracealloc tracealloc-analysis) 2>"$work/log"; then
+        said=$(cd "$work/reader" && LD_LIBRARY_PATH=$lib ./exports)
+        [ "$said" = "what the picture shows in now.svg, and a profile of good size" ] || fail "docs/exports.md: $said"
+        [ "$kind" = plain ] || grep strdup "$work/reader/now.svg" >/dev/null || fail "docs/exports.md: no strdup in the picture"
+    else
+        cat "$work/log"
+        fail "the example of docs/exports.md does not build"
     fi
     mkdir "$work/archive" && cp "$lib/libtracealloc-analysis.a" "$work/archive"
     for way in shared static; do

@@ -9,8 +9,8 @@
 #include <unity.h>
 
 #include "base/error.h"
-#include "snapshot/read.h"
-#include "snapshot/take.h"
+#include "snapshot/read/read.h"
+#include "snapshot/write/take.h"
 #include "trace/trace.h"
 #include "tracealloc/snapshot.h"
 
@@ -192,7 +192,7 @@ static void test_not_tracing_is_said(void)
     TEST_ASSERT_EQUAL_STRING("tracealloc must be tracing memory allocations to take a snapshot", ta_error_text());
 }
 
-static void test_snapshot_that_cannot_be_written_shows_in_the_health(void)
+static void test_snapshot_that_cannot_be_written_shows_in_the_health_and_in_the_next(void)
 {
     struct ta_health before, after;
     ta_get_health(&before, sizeof before);
@@ -200,6 +200,12 @@ static void test_snapshot_that_cannot_be_written_shows_in_the_health(void)
     TEST_ASSERT_NULL(ta_record_open("/nowhere/x.ta", 0));
     ta_get_health(&after, sizeof after);
     TEST_ASSERT_EQUAL_UINT64(2, after.snapshot_errors - before.snapshot_errors);
+
+    struct ta_snapshot *snapshot = ta_take_snapshot();
+    struct ta_snapshot_info info;
+    TEST_ASSERT_EQUAL(0, ta_snapshot_info(snapshot, &info, sizeof info));
+    TEST_ASSERT_EQUAL_UINT64(after.snapshot_errors, info.snapshot_errors);
+    ta_snapshot_free(snapshot);
 }
 
 static void test_snapshot_outlives_the_tracing(void)
@@ -381,7 +387,7 @@ int main(void)
     RUN_TEST(test_live_block_is_found_with_its_stack);
     RUN_TEST(test_taking_and_writing_is_invisible_in_the_traces);
     RUN_TEST(test_not_tracing_is_said);
-    RUN_TEST(test_snapshot_that_cannot_be_written_shows_in_the_health);
+    RUN_TEST(test_snapshot_that_cannot_be_written_shows_in_the_health_and_in_the_next);
     RUN_TEST(test_snapshot_outlives_the_tracing);
     RUN_TEST(test_clear_between_two_entries_shows_in_the_second_only);
     RUN_TEST(test_blocks_alive_at_the_peak_are_found_after_they_were_freed);

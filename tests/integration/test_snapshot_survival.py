@@ -62,8 +62,8 @@ int main(int argc, char **argv)
 {
     const char *folder = argc > 2 ? argv[2] : "";
     char command[4096];
-    unsigned done = 0;
-    work(done, 4000), done += 4000;
+    unsigned done = argc > 1 && argv[1][0] == 'w' ? 100 : 4000; /* who waits first has a short first entry */
+    work(0, done);
     for (const char *what = argc > 1 ? argv[1] : ""; *what != '\0'; what++) {
         switch (*what) {
         case 'v': snprintf(command, sizeof command, "%s.gone", folder); if (rename(folder, command)) return 90; break;
@@ -129,6 +129,28 @@ class Survival(unittest.TestCase):
         self.assertRegex(done.stdout.decode(), r"^\d+ \d+ \d+\n$")
         return done.stderr.decode()
 
+    def run_in_steps(self, events, options, *steps, **more):
+        """The same; at each w among the events the program waits until the next step has come true."""
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TRACEALLOC="100", TRACEALLOC_OPTIONS=options)
+        with subprocess.Popen([os.path.join(self.top, "program"), events, self.folder], env=environment, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as program:
+            for is_true in steps:
+                self.assertEqual(b"waiting\n", program.stdout.readline())
+                while not is_true():
+                    time.sleep(0.01)
+                program.stdin.write(b".")
+                program.stdin.flush()
+            said = program.communicate()
+        self.assertEqual(7, program.returncode, said)
+        return said[1].decode()
+
+    def has_entries(self, count, name="a.ta"):
+        def is_true():
+            done = subprocess.run([TRACEALLOC, "list", os.path.join(self.folder, name), "--json"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, check=False)
+            return done.returncode == 0 and len(json.loads(done.stdout)) >= count
+        return is_true
+
     def entries(self, path):
         listed = subprocess.run([TRACEALLOC, "list", path, "--json"], stdout=subprocess.PIPE, check=True)
         return len(json.loads(listed.stdout))
@@ -153,13 +175,32 @@ class Survival(unittest.TestCase):
     def test_nothing_happens(self):
         said = self.run_program("", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder)
         self.assertEqual("", said)
-        self.assertGreater(self.entries(self.folder + "/a.ta"), 3)
+        self.assert_sound(self.folder + "/a.ta")
+        said = self.run_in_steps("w", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder, self.has_entries(4))
+        self.assertEqual("", said)
         self.assert_sound(self.folder + "/a.ta")
         self.assert_nothing_else("a.ta")
 
     def test_series_on_a_full_disk_keeps_its_entries(self):
         self.mounted("size=64k")
-        said = self.run_program("....", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder)
+        with open(self.folder + "/ballast", "wb") as file:
+            file.write(bytes(4096))
+
+        def is_full():
+            return os.statvfs(self.folder).f_bavail == 0
+
+        def fills_up():
+            """What is left of room once there are entries."""
+            with open(self.folder + "/ballast", "ab", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096))
+                except OSError:
+                    return is_full()
+
+        said = self.run_in_steps("w....", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder,
+                                 lambda: self.has_entries(1)() and fills_up())
+        os.unlink(self.folder + "/ballast")
         self.assertEqual(["tracealloc: no snapshot: cannot write the snapshot: No space left on device"],
                          said.splitlines())
         self.assertGreater(self.entries(self.folder + "/a.ta"), 0)
@@ -201,7 +242,8 @@ class Survival(unittest.TestCase):
         self.assertIn("Read-only file system", said)
 
     def test_folder_that_vanishes_and_comes_back(self):
-        said = self.run_program("vm.", "output=%s/a.%%n.ta,interval=0.01,loud=yes" % self.folder)
+        said = self.run_in_steps("wvmw.", "output=%s/a.%%n.ta,interval=0.01,loud=yes" % self.folder,
+                                 lambda: glob.glob(self.folder + "/*.ta"), lambda: glob.glob(self.folder + "/*.ta"))
         self.assertLessEqual(len(said.splitlines()), 2)
         before, after = glob.glob(self.folder + ".gone/*.ta"), glob.glob(self.folder + "/*.ta")
         self.assertTrue(before and after)
@@ -239,25 +281,28 @@ class Survival(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_FSIZE, (12 << 10, 12 << 10))
 
     def test_file_size_limit_of_the_process(self):
-        said = self.run_program("x...", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder,
-                                preexec_fn=self.limited, cwd=self.folder)
+        said = self.run_in_steps("wx...", "output=%s/a.ta,series=yes,interval=0.01,loud=yes" % self.folder,
+                                 self.has_entries(1), preexec_fn=self.limited, cwd=self.folder)
         self.assertEqual(["tracealloc: no snapshot: cannot write the snapshot: File too large"], said.splitlines())
         self.assertGreater(self.entries(self.folder + "/a.ta"), 0)
         self.assertLessEqual(os.path.getsize(self.folder + "/a.ta"), 12 << 10)
 
     def test_file_size_limit_without_a_handler(self):
-        self.run_program("....", "output=%s/a.ta,series=yes,interval=0.01" % self.folder, preexec_fn=self.limited)
+        self.run_in_steps("w....", "output=%s/a.ta,series=yes,interval=0.01" % self.folder, self.has_entries(1),
+                          preexec_fn=self.limited)
         self.run_program("....", "output=%s/b.ta" % self.folder, preexec_fn=self.limited)
         self.assert_nothing_else("a.ta")
 
     def test_signal_and_the_programs_own_handler(self):
-        said = self.run_program("s.s.", "output=%s/a.ta,series=yes,signal=USR2,exit=no" % self.folder)
+        said = self.run_in_steps("swsw", "output=%s/a.ta,series=yes,signal=USR2,exit=no" % self.folder, self.has_entries(1),
+                                 self.has_entries(2))
         self.assertEqual("", said)
         self.assertEqual(2, self.entries(self.folder + "/a.ta"))
         self.assertIn("signal", self.assert_sound(self.folder + "/a.ta"))
 
     def test_limit_of_a_domain(self):
-        self.run_program("d.", "output=%s/a.ta,on_limit=snapshot,exit=no" % self.folder)
+        self.run_in_steps("dw", "output=%s/a.ta,on_limit=snapshot,exit=no" % self.folder,
+                          lambda: os.path.exists(self.folder + "/a.ta"))
         self.assertRegex(self.assert_sound(self.folder + "/a.ta"), "reason +limit")
         listed = subprocess.run([TRACEALLOC, "domains", self.folder + "/a.ta", "--json"], stdout=subprocess.PIPE,
                                 check=True)

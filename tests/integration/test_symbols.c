@@ -4,7 +4,7 @@
  * module. The test then asks the symbolizer for those addresses and compares the whole answer, written as
  * "function file:line", innermost first, joined by " < ". Files below the test's own folder are written relative to it.
  */
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>
@@ -105,7 +105,7 @@ static void run(const char *format, ...)
         TEST_FAIL_MESSAGE(command);
 }
 
-static bool have(const char *command)
+static int have(const char *command)
 {
     char text[256];
     snprintf(text, sizeof text, "command -v %s >/dev/null 2>&1", command);
@@ -195,7 +195,7 @@ static void symbolize_with(const struct ta__symbolizer_options *options)
         recorded[i] = (struct ta__symbolizer_module){modules[i].path, modules[i].build_id, modules[i].build_id_length,
                                                      modules[i].load_base};
     for (uint32_t i = 0; i < note_count; i++)
-        addresses[i] = (struct ta__symbolizer_address){notes[i].address, notes[i].module, false};
+        addresses[i] = (struct ta__symbolizer_address){notes[i].address, notes[i].module, 0};
     ta__symbolizer_close(symbolizer);
     symbolizer = ta__symbolizer_open(options, recorded, module_count);
     TEST_ASSERT_NOT_NULL(symbolizer);
@@ -206,6 +206,17 @@ static void symbolize_with(const struct ta__symbolizer_options *options)
 static void symbolize(void)
 {
     symbolize_with(&(struct ta__symbolizer_options){.debug_path = debug_path});
+}
+
+/* Addresses differ from build to build: "prog+0xN". */
+static const char *name_of(const char *function)
+{
+    static char name[512];
+    const char *place = strstr(function, "0x");
+    if (*function == '\0' || place == NULL || (place != function && place[-1] != '+'))
+        return *function != '\0' ? function : "?";
+    snprintf(name, sizeof name, "%.*s0xN", (int)(place - function), function);
+    return name;
 }
 
 static const char *text_of(uint32_t index)
@@ -219,10 +230,10 @@ static const char *text_of(uint32_t index)
         const char *file = symbols.strings[symbol->file].text, *function = symbols.strings[symbol->function].text;
         if (strncmp(file, folder, prefix) == 0 && file[prefix] == '/')
             file += prefix + 1;
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %s:%u%s%s", i ? " < " : "",
-                                   *function ? function : "?", file, symbol->line,
-                                   symbol->flags & TA__SYMBOL_INLINED ? " inlined" : "",
-                                   symbol->flags & TA__SYMBOL_NO_LINES ? " no lines" : "");
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s%s %s:%u%s%s", i ? " < " : "", name_of(function),
+                             file, symbol->line, symbol->flags & TA__SYMBOL_INLINED ? " inlined" : "",
+                             symbol->flags & TA__SYMBOL_NO_LINES ? " no lines" : "");
     }
     return text;
 }
@@ -272,8 +283,8 @@ static void expect_names_only(void)
 
 static void expect_nothing(enum ta__symbolizer_state state)
 {
-    expect("inner", "? prog:0 no lines");
-    expect("plain", "? prog:0 no lines");
+    expect("inner", "prog+0xN prog:0 no lines");
+    expect("plain", "prog+0xN prog:0 no lines");
     TEST_ASSERT_EQUAL_INT(state, state_of(0));
 }
 
@@ -660,7 +671,7 @@ static void test_symbols_return_address_behind_a_function_still_belongs_to_the_c
     expect("last", "fatal last.c:20");
 
     /* The same number as that of an interrupted instruction is the function behind. */
-    struct ta__symbolizer_address address = {notes[0].address, 1, true};
+    struct ta__symbolizer_address address = {notes[0].address, 1, 1};
     struct ta__symbols answer;
     TEST_ASSERT_EQUAL_INT(0, ta__symbolizer_run(symbolizer, &address, 1, &answer));
     TEST_ASSERT_EQUAL_STRING("behind", answer.strings[answer.symbols[0].function].text);
@@ -798,6 +809,62 @@ static void test_symbols_stripped_library_offers_its_exported_functions(void)
     expect("plain", "plain libsample.so:0 no lines");
 }
 
+static const char *function_of(const char *label)
+{
+    return symbols.strings[symbols.symbols[symbols.ranges[index_of(label)].first].function].text;
+}
+
+/* "prog+0x11e0" for a function that the file "symbols" (of nm) has. */
+static const char *place_of(const char *function)
+{
+    static char place[64];
+    char path[1100], name[64];
+    unsigned long address;
+    snprintf(path, sizeof path, "%s/symbols", folder);
+    FILE *file = fopen(path, "r");
+    TEST_ASSERT_NOT_NULL(file);
+    *place = '\0';
+    while (fscanf(file, "%lx %*s %63s", &address, name) == 2)
+        if (strcmp(name, function) == 0)
+            snprintf(place, sizeof place, "prog+0x%lx", address);
+    fclose(file);
+    return place;
+}
+
+static void test_symbols_functions_without_names_are_called_after_where_they_begin(void)
+{
+    make_sample(CC, "");
+    run("nm --defined-only prog > symbols && strip prog");
+    symbolize();
+    TEST_ASSERT_EQUAL_STRING(place_of("outer"), function_of("inner"));
+    TEST_ASSERT_EQUAL_STRING(place_of("plain"), function_of("plain"));
+    TEST_ASSERT_EQUAL_INT(TA__MODULE_NAMES_ONLY, state_of(0));
+}
+
+static void test_symbols_functions_that_no_table_knows_are_called_after_the_address(void)
+{
+    make_sample(CC, "");
+    run("strip prog && objcopy -R .eh_frame -R .eh_frame_hdr prog bare && mv bare prog");
+    symbolize();
+    char place[64];
+    const struct note *note = &notes[index_of("plain")];
+    snprintf(place, sizeof place, "prog+0x%lx", (unsigned long)(note->address - modules[note->module - 1].load_base));
+    TEST_ASSERT_EQUAL_STRING(place, function_of("plain"));
+}
+
+static void test_symbols_damaged_unwind_tables_do_no_harm(void)
+{
+    make_sample(CC, "");
+    run("strip prog && objcopy --dump-section .eh_frame=table prog");
+    for (int i = 0; i < 40; i++) {
+        run("cp table damaged && printf '\\%o' | dd of=damaged bs=1 seek=%d conv=notrunc 2>/dev/null && "
+            "objcopy --update-section .eh_frame=damaged prog",
+            i * 53 % 256, i * 7);
+        symbolize();
+        TEST_ASSERT_EQUAL_STRING_LEN("prog+0x", function_of("plain"), 7);
+    }
+}
+
 static void test_symbols_mini_debug_information_names_functions(void)
 {
     if (!have("xz"))
@@ -890,11 +957,11 @@ static void test_symbols_cut_off_and_damaged_files_do_no_harm(void)
 
 static void test_symbols_address_in_no_module_is_unknown(void)
 {
-    struct ta__symbolizer_address addresses[] = {{0x1234, 0, false}, {0, 0, false}, {UINT64_MAX, 0, true}};
+    struct ta__symbolizer_address addresses[] = {{0x1234, 0, 0}, {0, 0, 0}, {UINT64_MAX, 0, 1}};
     symbolizer = ta__symbolizer_open(NULL, NULL, 0);
     TEST_ASSERT_EQUAL_INT(0, ta__symbolizer_run(symbolizer, addresses, 3, &symbols));
     for (uint32_t i = 0; i < 3; i++)
-        TEST_ASSERT_EQUAL_STRING("? <unknown>:0 no lines", text_of(i));
+        TEST_ASSERT_EQUAL_STRING("0xN <unknown>:0 no lines", text_of(i));
 }
 
 static void test_symbols_no_addresses_give_empty_tables(void)
@@ -906,7 +973,7 @@ static void test_symbols_no_addresses_give_empty_tables(void)
 
 static void test_symbols_module_out_of_range_is_an_error(void)
 {
-    struct ta__symbolizer_address address = {0x1234, 1, false};
+    struct ta__symbolizer_address address = {0x1234, 1, 0};
     symbolizer = ta__symbolizer_open(NULL, NULL, 0);
     TEST_ASSERT_EQUAL_INT(EINVAL, ta__symbolizer_run(symbolizer, &address, 1, &symbols));
 }
@@ -957,14 +1024,14 @@ static void test_symbols_vdso_functions_are_named_when_the_build_id_is_that_of_t
 
     modules[0].build_id[0] ^= 1;
     symbolize();
-    expect("vdso", "? linux-vdso.so.1:0 no lines");
+    expect("vdso", "linux-vdso.so.1+0xN linux-vdso.so.1:0 no lines");
 }
 
 /* Many at once */
 
 struct progress {
     size_t calls, last_done, total;
-    bool fell;
+    int fell;
 };
 
 static void count_progress(void *context, size_t done, size_t total)
@@ -1063,7 +1130,7 @@ static void test_symbols_view_gets_one_range_per_frame_and_none_for_frames_that_
     TEST_ASSERT_EQUAL_UINT32(0, symbols.ranges[0].count);
     TEST_ASSERT_EQUAL_STRING(SAMPLE_INNER, text_of(1));
     TEST_ASSERT_EQUAL_UINT32(0, symbols.ranges[2].count);
-    TEST_ASSERT_EQUAL_STRING("? <unknown>:0 no lines", text_of(3));
+    TEST_ASSERT_EQUAL_STRING("0xN <unknown>:0 no lines", text_of(3));
 }
 
 int main(void)
@@ -1095,6 +1162,9 @@ int main(void)
     RUN_TEST(test_symbols_debug_information_shared_by_dwz_is_read);
     RUN_TEST(test_symbols_without_debug_information_functions_come_from_the_symbol_table);
     RUN_TEST(test_symbols_stripped_library_offers_its_exported_functions);
+    RUN_TEST(test_symbols_functions_without_names_are_called_after_where_they_begin);
+    RUN_TEST(test_symbols_functions_that_no_table_knows_are_called_after_the_address);
+    RUN_TEST(test_symbols_damaged_unwind_tables_do_no_harm);
     RUN_TEST(test_symbols_mini_debug_information_names_functions);
     RUN_TEST(test_symbols_program_that_was_replaced_is_not_used);
     RUN_TEST(test_symbols_program_that_lost_its_build_id_is_not_used);

@@ -11,7 +11,8 @@ library=$1
 command -v objdump >/dev/null || exit 77
 case $(uname -m) in x86_64) ;; *) exit 77 ;; esac
 
-warm='ta_malloc malloc_stack malloc_one_frame malloc_sampled ta_free free_gated ta__capture_by_walk walk_and_remember ta__path_find_further'
+warm='ta_malloc malloc_plain ta__malloc_stack_of malloc_stack_missed ta__malloc_one_frame other_site malloc_sampled ta_free
+    ta__free_plain ta__free_traced ta__capture_by_walk walk_and_remember ta__kept_find_further'
 objdump -d --no-show-raw-insn "$library" | awk -v names="$warm" '
     BEGIN { count = split(names, list, " "); for (i = 1; i <= count; i++) wanted[list[i]] = 1 }
     /^[0-9a-f]+ <.*>:$/ {

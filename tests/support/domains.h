@@ -8,8 +8,20 @@
 #include "tracealloc/domain.h"
 #include "unity.h"
 
+/* With TA_TEST_SHARED no heap is left: the domains of the test share one. */
+static void take_all_heaps(void)
+{
+    enum { HEAPS = 512, FIRST = 5000000 };
+    static int taken;
+    for (uint32_t i = 0; !taken && i < HEAPS; i++)
+        TEST_ASSERT_NOT_NULL(ta_domain_malloc(FIRST + i, 1));
+    taken = 1;
+}
+
 void setUp(void)
 {
+    if (getenv("TA_TEST_SHARED") != NULL)
+        take_all_heaps();
     const char *frames = getenv("TA_TEST_FRAMES");
     if (frames != NULL)
         TEST_ASSERT_EQUAL_INT(0, ta_start(atoi(frames)));

@@ -6,8 +6,9 @@
 
 #include "tracealloc/snapshot.h"
 
-/* Writes one byte to standard output after each entry, whose reason is "tick". Returns only on failure, with 1. */
-int endless_write(const char *path);
+/* Writes one byte to standard output after each entry, whose reason is "tick". The file stays about `limit` bytes long; 0 =
+ * grows. Returns only on failure, with 1. */
+int endless_write(const char *path, unsigned long limit);
 /* Is it what the entry of this number (from 1) holds? */
 int endless_is_entry(struct ta_snapshot *snapshot, size_t number);
 

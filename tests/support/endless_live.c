@@ -15,6 +15,8 @@ __attribute__((noinline)) static void *marked(void)
     return block;
 }
 
+static int depth_of_paths = 14; /* fewer of them where the file has a limit: it grows beyond that soon */
+
 /* Two call sites per level: ever new paths. */
 __attribute__((noinline)) static void *path(unsigned which, int depth)
 {
@@ -39,14 +41,16 @@ static void *allocate_for_ever(void *argument)
         random = random * 1664525 + 1013904223;
         unsigned slot = (random >> 16) % 64;
         free(blocks[slot]);
-        blocks[slot] = path(random >> 8, 14);
+        blocks[slot] = path(random >> 8, depth_of_paths);
     }
     return NULL;
 }
 
-int endless_write(const char *name)
+int endless_write(const char *name, unsigned long limit)
 {
     pthread_t thread;
+    if (limit != 0)
+        depth_of_paths = 4;
     if (ta_start(64) != 0)
         return 1;
     for (size_t i = 1; i <= 2; i++)
@@ -55,6 +59,7 @@ int endless_write(const char *name)
     struct ta_record *record = ta_record_open(name, 0);
     if (record == NULL)
         return 1;
+    ta_record_set_limit(record, limit);
     for (;;) {
         void *volatile kept = marked();
         if (kept == NULL || ta_record_append(record, "tick") != 0 || write(1, "+", 1) != 1)

@@ -1,5 +1,5 @@
-/* fake_live.c: snapshot/live.h for tests that bring no tracer: the source is whatever `fake_live` points to. */
-#include "snapshot/live.h"
+/* fake_live.c: snapshot/write/live.h for tests that bring no tracer: the source is whatever `fake_live` points to. */
+#include "snapshot/write/live.h"
 
 #include <errno.h>
 
@@ -7,6 +7,7 @@
 #include "tests/support/fake_live.h"
 
 struct ta__source *fake_live;
+uint64_t fake_live_failures;
 pthread_mutex_t fake_live_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int ta__source_open(struct ta__source *source)
@@ -21,6 +22,11 @@ int ta__source_open(struct ta__source *source)
     return 0;
 }
 
+int ta__source_open_whole(struct ta__source *source)
+{
+    return ta__source_open(source);
+}
+
 void ta__source_close(struct ta__source *source)
 {
     (void)source;
@@ -28,4 +34,5 @@ void ta__source_close(struct ta__source *source)
 
 void ta__source_note_failure(void)
 {
+    __atomic_fetch_add(&fake_live_failures, 1, __ATOMIC_RELAXED);
 }

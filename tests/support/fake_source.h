@@ -6,7 +6,7 @@
 #define TA_TESTS_FAKE_SOURCE_H
 
 #include "trace/source.h"
-#include "snapshot/write.h"
+#include "snapshot/write/write.h"
 
 struct fake_source {
     struct ta__source source;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 
 static void show_progress(void *context, size_t done, size_t total)
 {
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct ta__symbolizer_options options = {0};
-    bool quiet = false, raw = false;
+    int quiet = 0, raw = 0;
     static uint8_t build_id[64];
     uint32_t build_id_length = 0;
     int at = 1;
@@ -32,9 +32,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[at], "-p") == 0)
             options.progress = show_progress;
         else if (strcmp(argv[at], "-q") == 0)
-            quiet = true;
+            quiet = 1;
         else if (strcmp(argv[at], "-r") == 0)
-            raw = true;
+            raw = 1;
         else if (strcmp(argv[at], "-t") == 0 && at + 2 < argc)
             options.threads = (unsigned)atoi(argv[++at]);
         else if (strcmp(argv[at], "-s") == 0 && at + 2 < argc)
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
                 return 2;
         }
         addresses[count++] =
-            (struct ta__symbolizer_address){.address = strtoull(line, NULL, 16), .module = 1, .interrupted = true};
+            (struct ta__symbolizer_address){.address = strtoull(line, NULL, 16), .module = 1, .interrupted = 1};
     }
 
     struct timespec start, end;

@@ -8,7 +8,7 @@
  *     context 4  └ ?          nowhere
  *     context 5  main         app+0x11   the same line as context 1 at another address */
 #include "analysis/model.h"
-#include "snapshot/read.h"
+#include "snapshot/read/read.h"
 #include "tests/support/analysis_case.h"
 
 enum { APP = 1, LIB, MAIN_C, PARSE_C, BUFFER_H, MAIN, PARSE, GROW, WORKER, NET, DO_LIB, STRINGS };

@@ -1,6 +1,6 @@
 /* test_analysis_names.c: names as code points, and the patterns that match them. */
-#include "analysis/names.h"
-#include "analysis/pattern.h"
+#include "analysis/code_points.h"
+#include "analysis/filter/pattern.h"
 
 #include <string.h>
 

@@ -39,6 +39,15 @@ static void test_map_answers_zeroed_memory_that_is_counted_until_unmapped(void)
     TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
 }
 
+static void test_advice_that_the_kernel_refuses_keeps_errno(void)
+{
+    errno = 77;
+    ta__memory_populate((void *)1, page);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    ta__memory_reset((void *)1, page);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+}
+
 static void test_map_impossible_size_answers_null_and_keeps_errno(void)
 {
     size_t before = ta__memory_mapped();
@@ -230,11 +239,52 @@ static void test_mapped_count_with_many_threads_comes_back_to_where_it_was(void)
     TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
 }
 
+static uint64_t fact(const char *name)
+{
+    for (const struct ta__fact *at = ta__facts_memory; at->name[0] != '\0'; at++)
+        if (strcmp(at->name, name) == 0)
+            return at->value;
+    TEST_FAIL_MESSAGE(name);
+    return 0;
+}
+
+/* How often a mapping is in the list of mappings, as a reader from outside goes through it. */
+static int listed(const void *address, size_t bytes)
+{
+    int found = 0;
+    uint32_t used = *(const uint32_t *)(uintptr_t)fact("regions.used");
+    for (uint32_t i = 0; i < used; i++) {
+        const char *const *chunks = (const char *const *)(uintptr_t)fact("regions.chunks");
+        const char *row = chunks[i / fact("regions.chunk")] + i % fact("regions.chunk") * fact("region.bytes");
+        found += *(const uint64_t *)(row + fact("region.address")) == (uintptr_t)address &&
+                 *(const uint64_t *)(row + fact("region.size")) == bytes;
+    }
+    return found;
+}
+
+static void test_every_mapping_is_listed_for_readers_from_outside(void)
+{
+    enum { MANY = 1000 };
+    static void *mapped[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        mapped[i] = ta__memory_map(4096 * (i % 3 + 1));
+    for (size_t i = 0; i < MANY; i++)
+        TEST_ASSERT_EQUAL(1, listed(mapped[i], 4096 * (i % 3 + 1)));
+    mapped[0] = ta__memory_grow(mapped[0], 4096, 40960);
+    TEST_ASSERT_EQUAL(1, listed(mapped[0], 40960));
+    ta__memory_unmap(mapped[0], 40960);
+    for (size_t i = 1; i < MANY; i++) {
+        ta__memory_unmap(mapped[i], 4096 * (i % 3 + 1));
+        TEST_ASSERT_EQUAL(0, listed(mapped[i], 4096 * (i % 3 + 1)));
+    }
+}
+
 int main(void)
 {
     UNITY_BEGIN();
     RUN_TEST(test_map_answers_zeroed_memory_that_is_counted_until_unmapped);
     RUN_TEST(test_map_impossible_size_answers_null_and_keeps_errno);
+    RUN_TEST(test_advice_that_the_kernel_refuses_keeps_errno);
     RUN_TEST(test_unmap_null_does_nothing);
     RUN_TEST(test_left_is_what_a_limit_allows_beyond_what_is_mapped);
     RUN_TEST(test_promised_is_a_share_of_what_is_left_only_where_nothing_is_promised_twice);
@@ -245,5 +295,6 @@ int main(void)
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
     RUN_TEST(test_mapped_count_with_many_threads_comes_back_to_where_it_was);
+    RUN_TEST(test_every_mapping_is_listed_for_readers_from_outside);
     return UNITY_END();
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "trace/cfi.h"
-#include "trace/rule.h"
+#include "trace/unwind/cfi.h"
+#include "trace/unwind/rule.h"
 #include "unity.h"
 
 enum { ROOM = 8192, CODE_DISTANCE = 0x4000, CODE_BYTES = 0x2000 };

@@ -1,6 +1,7 @@
 /* test_domain_rules.c: rules files, right and wrong, and whom they give a block to. The functions that rules name are
  * this program's own, found through its symbol table. */
 #include <errno.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,32 @@ static void test_function_rule_takes_what_is_asked_below_it(void)
     TEST_ASSERT_EQUAL_STRING("parser", ta_domain_name(5));
 }
 
+/* A function whose last instruction is the call: its return address is behind the function's end. */
+static jmp_buf back;
+static void *block_of_the_last_words;
+
+void last_words(void) __attribute__((__noreturn__));
+void parse_and_give_up(void) __attribute__((__noreturn__));
+
+APART void last_words(void)
+{
+    block_of_the_last_words = malloc(60);
+    longjmp(back, 1);
+}
+
+APART void parse_and_give_up(void)
+{
+    last_words();
+}
+
+static void test_function_that_ends_in_a_call_is_found(void)
+{
+    load("5 parser function=parse_and_*\n");
+    if (setjmp(back) == 0)
+        parse_and_give_up();
+    TEST_ASSERT_EQUAL_UINT32(5, home_of(block_of_the_last_words));
+}
+
 static void test_innermost_match_decides_by_default(void)
 {
     load("5 parser function=parse_*\n6 drawing function=draw_*\n");
@@ -120,6 +147,11 @@ static void test_first_rule_wins_on_one_frame(void)
     load("6 drawing function=parse_w?rd\n5 parser function=parse_*\n");
     TEST_ASSERT_EQUAL_UINT32(6, home_of(parse_word()));
     TEST_ASSERT_EQUAL_UINT32(5, home_of(parse_all(nobody)));
+    load("7 everything module=test_domain_rules\n5 parser function=parse_*\n");
+    TEST_ASSERT_EQUAL_UINT32(7, home_of(parse_word()));
+    load("5 parser function=parse_*\n7 everything module=test_domain_rules\n");
+    TEST_ASSERT_EQUAL_UINT32(5, home_of(parse_word()));
+    TEST_ASSERT_EQUAL_UINT32(7, home_of(nobody()));
 }
 
 static void test_module_rule_takes_what_its_code_asks_for(void)
@@ -190,6 +222,8 @@ static void test_with_one_frame_the_caller_alone_is_asked(void)
 
 static void test_blanks_comments_and_line_ends_do_not_matter(void)
 {
+    load("4294967295 last function=parse_word\n"); /* the largest number that there is */
+    TEST_ASSERT_EQUAL_UINT32(UINT32_MAX, home_of(parse_word()));
     load("# rules\r\n\r\n   5\tparser   function=parse_word innermost # said so\r\n6 drawing function=draw_*");
     TEST_ASSERT_EQUAL_UINT32(5, home_of(parse_word()));
     TEST_ASSERT_EQUAL_UINT32(6, home_of(draw_line()));
@@ -218,12 +252,20 @@ static void test_wrong_lines_are_named_by_line_and_column(void)
     refused("4294967296 a module=x\n", ":1:1: the number of a domain is at most 4294967295, found '4294967296'");
     refused("3\n", ":1:2: expected the name of the domain");
     refused("3 module=x\n", ":1:3: expected the name of the domain");
-    refused("3 a\n", ":1:4: expected module= or function=");
-    refused("3 a innermost # module=x\n", ":1:15: expected module= or function=");
-    refused("3 a modul=x\n", ":1:5: expected module=, function=, innermost or outermost, found 'modul=x'");
+    refused("3 a\n", ":1:4: expected module=, function= or file=");
+    refused("3 a innermost # module=x\n", ":1:15: expected module=, function= or file=");
+    refused("3 a modul=x\n", ":1:5: expected module=, function=, file=, innermost or outermost, found 'modul=x'");
     refused("3 a module=\n", ":1:12: expected a pattern");
     refused("3 a module=x,,y\n", ":1:14: expected a pattern");
     refused("3 a module=x,\n", ":1:14: expected a pattern");
+    refused("3 a function=\"a, b\n", ":1:14: the quote has no end");
+    refused("3 a function=\"\"\n", ":1:14: expected a pattern");
+    refused("3 a function=\"a\"b\n", ":1:17: expected a comma behind the quote");
+    refused("@range 1 10 20\n", ":1:1: a range before the first object");
+    refused("@object 12g4 x\n", ":1:9: expected a build id");
+    refused("3 a function=x\n@object 1234\n@range 2 10 20\n", ":3:8: not a range of a rule, or not in order");
+    refused("3 a function=x\n@object 1234\n@range 1 20 10\n", ":3:8: not a range of a rule, or not in order");
+    refused("3 a function=x\n@object 1234\n@range 1 2z 30\n", ":3:10: expected a number");
     refused("3 a module=x module=y\n", ":1:21: given twice in one rule");
     refused("3 a module=x outermost innermost\n",
             ":1:24: only one of innermost and outermost can hold, found also 'innermost'");
@@ -299,7 +341,7 @@ static void test_program_with_wrong_rules_refuses_to_start(void)
     TEST_ASSERT_TRUE(read(pipes[0], said, sizeof said - 1) > 0);
     close(pipes[0]);
     snprintf(expected, sizeof expected,
-             "tracealloc: %s:1:5: expected module=, function=, innermost or outermost, found 'modul=x'\n", path);
+             "tracealloc: %s:1:5: expected module=, function=, file=, innermost or outermost, found 'modul=x'\n", path);
     TEST_ASSERT_EQUAL_STRING(expected, said);
     TEST_ASSERT_TRUE(WIFEXITED(status));
     TEST_ASSERT_EQUAL_INT(1, WEXITSTATUS(status));
@@ -312,6 +354,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "/tmp/test_domain_rules.%d", (int)getpid());
     UNITY_BEGIN();
     RUN_TEST(test_function_rule_takes_what_is_asked_below_it);
+    RUN_TEST(test_function_that_ends_in_a_call_is_found);
     RUN_TEST(test_innermost_match_decides_by_default);
     RUN_TEST(test_outermost_match_keeps_what_is_below);
     RUN_TEST(test_first_rule_wins_on_one_frame);

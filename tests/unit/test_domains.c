@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "tracealloc.h"
 #include "tracealloc/domain.h"
@@ -96,6 +98,23 @@ static void test_scope_takes_ambient_allocations(void)
     TEST_ASSERT_EQUAL_UINT64(100, stats_of(0xFFFFFFFF).live_bytes);
     free(inside), free(deeper), free(again), free(outside);
     TEST_ASSERT_EQUAL_UINT64(0, stats_of(9).live_bytes);
+}
+
+/* What is remembered of a call site must not outlive the scope that it was asked in. */
+static void test_scopes_in_turn_at_one_call_site_each_get_their_blocks(void)
+{
+    static const uint32_t domains[] = {7, 8, 7, 8, 0, 7, 8, 0, 0, 8};
+    enum { TURNS = sizeof domains / sizeof domains[0] };
+    void *blocks[TURNS];
+    for (int i = 0; i < TURNS; i++) {
+        ta_domain_push(domains[i]);
+        blocks[i] = malloc(48);
+        ta_domain_pop();
+    }
+    for (int i = 0; i < TURNS; i++) {
+        TEST_ASSERT_EQUAL_UINT32(domains[i], home_of(blocks[i]));
+        free(blocks[i]);
+    }
 }
 
 static void test_call_wins_over_scope_and_scope_of_0_over_outer(void)
@@ -299,6 +318,24 @@ static void test_tracked_memory_counts_in_its_domain(void)
     TEST_ASSERT_EQUAL_size_t(0, ta_get_traceback(32, 0x9000, NULL, 0, NULL));
 }
 
+static void test_tracked_memory_counts_no_more_when_its_traces_go(void)
+{
+    if (!ta_is_tracing())
+        TEST_IGNORE_MESSAGE("tracking needs tracing");
+    int limit = ta_get_traceback_limit();
+    char *block = ta_domain_malloc(33, 30);
+    TEST_ASSERT_EQUAL_INT(0, ta_track(33, 0x1000, 5000));
+    TEST_ASSERT_EQUAL_UINT64(5030, stats_of(33).live_bytes);
+    ta_clear_traces();
+    TEST_ASSERT_EQUAL_UINT64(30, stats_of(33).live_bytes);
+    TEST_ASSERT_EQUAL_INT(0, ta_track(33, 0x1000, 700));
+    ta_stop();
+    TEST_ASSERT_EQUAL_UINT64(30, stats_of(33).live_bytes);
+    TEST_ASSERT_EQUAL_INT(0, ta_start(limit));
+    ta_free(block);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(33).live_blocks);
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static void test_names_are_kept_found_and_unique(void)
@@ -314,6 +351,8 @@ static void test_names_are_kept_found_and_unique(void)
     TEST_ASSERT_EQUAL_INT(0, ta_domain_set_name(40, "network"));
     TEST_ASSERT_EQUAL_INT(-1, ta_domain_set_name(41, "network"));
     TEST_ASSERT_EQUAL_INT(EEXIST, errno);
+    struct ta_domain_stats stats;
+    TEST_ASSERT_EQUAL_INT(-1, ta_domain_get_stats(41, &stats, sizeof stats)); /* a refused name makes no domain */
     char longest[257];
     memset(longest, 'x', 256);
     longest[256] = '\0';
@@ -351,12 +390,74 @@ static void test_hard_limit_refuses_what_exceeds_it(void)
     void *again = ta_domain_malloc(50, 900);
     TEST_ASSERT_NOT_NULL(again);
     TEST_ASSERT_NULL(ta_domain_malloc(50, 1));
+    uint64_t usable = ta_domain_usable_bytes(50);
+    for (int i = 0; i < 500; i++) {
+        TEST_ASSERT_NULL(ta_domain_malloc(50, (size_t)5000 << i % 5));
+        TEST_ASSERT_NULL(ta_domain_aligned_alloc(50, 64, 5000));
+        TEST_ASSERT_NULL(realloc(again, 5000));
+    }
+    TEST_ASSERT_EQUAL_UINT64(usable, ta_domain_usable_bytes(50)); /* what was refused is nobody's */
+    TEST_ASSERT_EQUAL_UINT64(10000, stats_of(50).live_bytes);
     free(most), free(rest), free(again);
     limit.hard = 0;
     TEST_ASSERT_EQUAL_INT(0, ta_domain_set_limit(50, &limit));
     void *free_again = ta_domain_malloc(50, 1000000);
     TEST_ASSERT_NOT_NULL(free_again);
     free(free_again);
+}
+
+/* Emulators take the limit and do not keep it. */
+static int limits_are_kept(void)
+{
+    struct rlimit before, little;
+    getrlimit(RLIMIT_AS, &before);
+    little = before;
+    little.rlim_cur = 1;
+    setrlimit(RLIMIT_AS, &little);
+    void *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    setrlimit(RLIMIT_AS, &before);
+    if (mapped != MAP_FAILED)
+        munmap(mapped, 4096);
+    return mapped == MAP_FAILED;
+}
+
+/* Requests that the domain may have, and the machine does not give. */
+static void test_requests_that_fail_leave_the_figures_as_they_were(void)
+{
+    static const size_t too_much[] = {(size_t)1 << 46, ((size_t)1 << 47) - 4096, SIZE_MAX / 2};
+    struct rlimit before, little;
+    if (!limits_are_kept())
+        TEST_IGNORE_MESSAGE("limits of memory are not kept here");
+    char *block = ta_domain_malloc(52, 5000);
+    void *other = ta_domain_malloc(52, 100);
+    TEST_ASSERT_TRUE(block != NULL && other != NULL);
+    memset(block, 77, 5000);
+    struct ta_domain_stats stats = stats_of(52), after;
+    size_t current, peak, current_after, peak_after;
+    ta_get_traced_memory(&current, &peak);
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_AS, &before));
+    little = before;
+    little.rlim_cur = 1; /* nothing more can be mapped */
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_AS, &little));
+    void *failed[] = {ta_domain_malloc(52, (size_t)512 << 20), ta_domain_calloc(52, 3, (size_t)256 << 20),
+                      ta_domain_aligned_alloc(52, 4096, (size_t)512 << 20), realloc(block, (size_t)512 << 20),
+                      ta_domain_realloc(53, block, (size_t)512 << 20)};
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_AS, &before));
+    for (size_t i = 0; i < sizeof failed / sizeof failed[0]; i++)
+        TEST_ASSERT_NULL(failed[i]);
+    for (size_t i = 0; i < sizeof too_much / sizeof too_much[0]; i++) {
+        TEST_ASSERT_NULL(ta_domain_malloc(52, too_much[i]));
+        TEST_ASSERT_NULL(ta_domain_realloc(52, block, too_much[i]));
+    }
+    after = stats_of(52);
+    TEST_ASSERT_EQUAL_MEMORY(&stats, &after, sizeof stats);
+    ta_get_traced_memory(&current_after, &peak_after);
+    TEST_ASSERT_EQUAL_size_t(current, current_after);
+    TEST_ASSERT_EQUAL_size_t(peak, peak_after);
+    TEST_ASSERT_EQUAL_UINT32(52, home_of(block));
+    TEST_ASSERT_EACH_EQUAL_CHAR(77, block, 5000);
+    free(block), free(other);
+    TEST_ASSERT_EQUAL_UINT64(0, stats_of(52).live_bytes);
 }
 
 static void test_limit_below_an_earlier_peak_holds_at_once(void)
@@ -541,6 +642,7 @@ int main(void)
     RUN_TEST(test_explicit_calls_are_of_their_domain);
     RUN_TEST(test_posix_memalign_in_a_domain_aligns_or_says_why);
     RUN_TEST(test_scope_takes_ambient_allocations);
+    RUN_TEST(test_scopes_in_turn_at_one_call_site_each_get_their_blocks);
     RUN_TEST(test_call_wins_over_scope_and_scope_of_0_over_outer);
     RUN_TEST(test_scope_macro_pops_on_every_way_out);
     RUN_TEST(test_with_hands_a_scope_to_a_callback);
@@ -553,8 +655,10 @@ int main(void)
     RUN_TEST(test_sums_over_domains_are_the_totals);
     RUN_TEST(test_stats_of_an_unused_domain_are_refused);
     RUN_TEST(test_tracked_memory_counts_in_its_domain);
+    RUN_TEST(test_tracked_memory_counts_no_more_when_its_traces_go);
     RUN_TEST(test_names_are_kept_found_and_unique);
     RUN_TEST(test_hard_limit_refuses_what_exceeds_it);
+    RUN_TEST(test_requests_that_fail_leave_the_figures_as_they_were);
     RUN_TEST(test_limit_below_an_earlier_peak_holds_at_once);
     RUN_TEST(test_soft_limit_calls_back_once_per_crossing);
     RUN_TEST(test_limit_holds_whatever_is_allocated_outside);

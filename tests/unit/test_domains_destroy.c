@@ -2,9 +2,13 @@
  * TA_TEST_FRAMES=n, traced. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tracealloc.h"
 #include "tracealloc/domain.h"
@@ -43,6 +47,41 @@ static void test_destroy_frees_all_blocks_at_once(void)
     TEST_ASSERT_EQUAL_INT(ENOENT, errno);
     TEST_ASSERT_EQUAL_INT(-1, ta_domain_destroy(0));
     TEST_ASSERT_EQUAL_INT(EINVAL, errno);
+}
+
+static long resident_bytes(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Of each domain some blocks were freed before, in no order; all that is left goes with it. */
+static void test_memory_of_destroyed_domains_is_used_again(void)
+{
+    enum { BLOCKS = 1600, BYTES = 8000, ROUNDS = 30 };
+    static void *blocks[BLOCKS];
+    long before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = ta_domain_malloc(77, BYTES);
+            TEST_ASSERT_NOT_NULL(blocks[i]);
+            memset(blocks[i], round, BYTES);
+        }
+        for (int i = 0; i < BLOCKS; i += 8) { /* neighbours, one after the other */
+            free(blocks[i + 1]);
+            free(blocks[i]);
+        }
+        TEST_ASSERT_EQUAL_UINT64(BLOCKS - BLOCKS / 4, stats_of(77).live_blocks);
+        TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(77));
+        if (round == 2)
+            before = resident_bytes();
+    }
+    TEST_ASSERT_LESS_THAN_INT64(before + ROUNDS * BLOCKS * (int64_t)BYTES / 4, resident_bytes());
 }
 
 static void test_number_begins_a_new_life(void)
@@ -138,6 +177,88 @@ static void test_twenty_thousand_arenas_one_after_another(void)
     TEST_ASSERT_TRUE(health.leaves < 20000); /* indexes, and so leaves, are used again */
 }
 
+/* Not one arena after another but domains at once, of which most share a heap: it took minutes. */
+static void test_ten_thousand_domains_at_once(void)
+{
+    enum { COUNT = 10000, FIRST = 100000, SECONDS = 30 };
+    size_t before = traced();
+    time_t start = time(NULL);
+    for (uint32_t i = 0; i < COUNT; i++)
+        TEST_ASSERT_NOT_NULL(ta_domain_malloc(FIRST + i, 1 + i % 1000));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        TEST_ASSERT_EQUAL_UINT64(1 + i % 1000, stats_of(FIRST + i).live_bytes);
+        TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(FIRST + i));
+    }
+    TEST_ASSERT_EQUAL_UINT64(before, traced());
+    TEST_ASSERT_LESS_THAN(SECONDS, time(NULL) - start);
+}
+
+static void test_scopes_in_which_nothing_is_allocated_take_no_heap(void)
+{
+    enum { COUNT = 600, FIRST = 200000 };
+    if (getenv("TA_TEST_SHARED") != NULL)
+        TEST_IGNORE_MESSAGE("no heap is left here");
+    for (uint32_t i = 0; i < COUNT; i++) {
+        ta_domain_push(FIRST + i);
+        ta_domain_pop();
+    }
+    free(ta_domain_malloc(FIRST + COUNT, 100));
+    void *block = ta_domain_malloc(FIRST + COUNT, 100);
+    TEST_ASSERT_GREATER_THAN_UINT64(99, ta_domain_usable_bytes(FIRST + COUNT)); /* 0 where heaps are shared */
+    free(block);
+    for (uint32_t i = 0; i <= COUNT; i++)
+        TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(FIRST + i));
+}
+
+/* Whatever blocks go through, the domain's end finds those that are left, and nobody else's. */
+static void test_destroy_finds_what_is_left_of_many_blocks(void)
+{
+    enum { COUNT = 2000 };
+    static void *blocks[COUNT];
+    uint32_t seed = 1;
+    char *other = ta_domain_malloc(15, 100);
+    memset(other, 7, 100);
+    for (int step = 0; step < 40000; step++) {
+        seed = seed * 1664525 + 1013904223;
+        void **block = &blocks[(seed >> 4) % COUNT];
+        size_t size = (seed >> 8) % ((seed >> 30) == 0 ? 100000 : 500);
+        uint32_t action = (seed >> 20) % 4;
+        if (*block == NULL && action == 0)
+            TEST_ASSERT_EQUAL_INT(0, ta_domain_posix_memalign(14, block, (size_t)16 << (seed >> 16) % 5, size));
+        else if (action == 1)
+            free(*block), *block = NULL;
+        else if (action == 2)
+            *block = ta_domain_realloc((seed >> 24) % 8 == 0 ? 15 : 14, *block, size + 1);
+        else if (*block == NULL)
+            *block = ta_domain_malloc(14, size);
+        else
+            *block = realloc(*block, size + 1);
+    }
+    size_t left[2] = {0, 0};
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t home = 0;
+        if (blocks[i] != NULL) {
+            TEST_ASSERT_EQUAL_INT(1, ta_domain_of(blocks[i], &home));
+            left[home == 15]++;
+        }
+    }
+    TEST_ASSERT_EQUAL_UINT64(left[0], stats_of(14).live_blocks);
+    TEST_ASSERT_EQUAL_UINT64(left[1] + 1, stats_of(15).live_blocks);
+    uint64_t invalid = invalid_frees();
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_destroy(14));
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t home;
+        if (blocks[i] != NULL && ta_domain_of(blocks[i], &home))
+            free(blocks[i]);
+        blocks[i] = NULL;
+    }
+    TEST_ASSERT_EQUAL_UINT64(invalid, invalid_frees());
+    TEST_ASSERT_EQUAL_UINT64(1, stats_of(15).live_blocks);
+    for (int i = 0; i < 100; i++)
+        TEST_ASSERT_EQUAL_INT(7, other[i]);
+    free(other);
+}
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 6, ROUNDS = 20000, BOX = 256 };
@@ -196,14 +317,26 @@ static void test_blocks_handed_between_threads_and_domains_add_up(void)
 }
 
 static int done;
+static unsigned lives;
 
 /* Allocates in a domain that is destroyed again and again. Frees nothing: a pointer that may be stale by now could be
- * another thread's live block, and freeing that is nobody's right. Never looks into a block. */
+ * another thread's live block, and freeing that is nobody's right. Never looks into a block. In each life of the domain
+ * a thread asks for so many blocks at most: three that never pause would give each life more than the one before, since
+ * in a shared heap the others run on while blocks are freed one by one. */
 static void *allocate_in_what_is_destroyed(void *context)
 {
     (void)context;
+    enum { EACH_LIFE = 300 };
     uintptr_t failed = 0;
+    unsigned life = 0, asked = 0;
     for (unsigned i = 0; !__atomic_load_n(&done, __ATOMIC_RELAXED); i++) {
+        unsigned now = __atomic_load_n(&lives, __ATOMIC_RELAXED);
+        asked = now == life ? asked + 1 : 0;
+        life = now;
+        if (asked > EACH_LIFE) {
+            sched_yield();
+            continue;
+        }
         failed += ta_domain_malloc(30, 24 + i % 500) == NULL;
         ta_domain_push(30);
         failed += malloc(i % 3000) == NULL;
@@ -223,6 +356,7 @@ static void test_destroying_while_others_allocate_is_defined(void)
     for (int i = 0; i < 2000; i++) {
         TEST_ASSERT_NOT_NULL(ta_domain_malloc(30, 100));
         destroyed += ta_domain_destroy(30) == 0;
+        __atomic_store_n(&lives, (unsigned)i + 1, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < 3; i++) {
@@ -303,11 +437,15 @@ int main(void)
 {
     UNITY_BEGIN();
     RUN_TEST(test_destroy_frees_all_blocks_at_once);
+    RUN_TEST(test_memory_of_destroyed_domains_is_used_again);
     RUN_TEST(test_number_begins_a_new_life);
     RUN_TEST(test_scope_of_a_destroyed_domain_goes_on_in_the_new_life);
     RUN_TEST(test_stale_pointers_are_counted_and_ignored);
     RUN_TEST(test_arena_is_reached_only_by_those_who_ask);
     RUN_TEST(test_twenty_thousand_arenas_one_after_another);
+    RUN_TEST(test_ten_thousand_domains_at_once);
+    RUN_TEST(test_scopes_in_which_nothing_is_allocated_take_no_heap);
+    RUN_TEST(test_destroy_finds_what_is_left_of_many_blocks);
     RUN_TEST(test_blocks_handed_between_threads_and_domains_add_up);
     RUN_TEST(test_destroying_while_others_allocate_is_defined);
     RUN_TEST(test_destroying_while_others_free_is_defined);

@@ -4,6 +4,7 @@
  * (errno, realloc to zero, overflow, alignment), so the same source linked with libc alone proves the test itself. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -155,6 +156,27 @@ static void test_malloc_beyond_ptrdiff_max_fails_with_enomem(void)
 }
 
 /* What the kernel would refuse to libc's malloc must not be promised by a lazily committing one. */
+/* The lowest descriptor that is free. */
+static int next_descriptor(void)
+{
+    int descriptor = dup(STDIN_FILENO);
+    if (descriptor < 0)
+        descriptor = open("/dev/null", O_RDONLY);
+    close(descriptor);
+    return descriptor;
+}
+
+static void test_refused_requests_leave_no_descriptor_open(void)
+{
+    int before = next_descriptor();
+    for (int i = 0; i < 20; i++) {
+        free(malloc(opaque((size_t)1 << 46)));
+        free(memalign(opaque(64), opaque((size_t)1 << 45)));
+        free(malloc(opaque(SIZE_MAX - 4096)));
+    }
+    TEST_ASSERT_EQUAL_INT(before, next_descriptor());
+}
+
 static void test_malloc_of_more_than_any_machine_has_fails_with_enomem(void)
 {
     FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
@@ -378,9 +400,12 @@ static void test_posix_memalign_refuses_bad_alignments_with_einval(void)
 static void test_posix_memalign_without_memory_returns_enomem_and_keeps_errno(void)
 {
     void *untouched = &untouched;
+    errno = ERRNO_MARK;
     TEST_ASSERT_EQUAL_INT(ENOMEM, posix_memalign(&untouched, 64, opaque(SIZE_MAX - 100)));
     TEST_ASSERT_EQUAL_INT(ENOMEM, posix_memalign(&untouched, 4096, opaque((size_t)PTRDIFF_MAX)));
+    TEST_ASSERT_EQUAL_INT(EINVAL, posix_memalign(&untouched, 24, 100));
     TEST_ASSERT_EQUAL_PTR(&untouched, untouched);
+    TEST_ASSERT_EQUAL_INT(ERRNO_MARK, errno);
 }
 
 static void test_aligned_alloc_and_memalign_give_every_power_of_two(void)
@@ -477,6 +502,19 @@ static void test_malloc_usable_size_of_null_is_zero(void)
 {
     TEST_ASSERT_EQUAL_size_t(0, malloc_usable_size(opaque_pointer(NULL)));
     TEST_ASSERT_EQUAL_INT(ERRNO_MARK, errno);
+}
+
+static void test_malloc_usable_size_of_what_is_no_block_is_zero(void)
+{
+    static const size_t sizes[] = {24, 100, 1000, 5000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char *block = malloc(sizes[i]);
+        TEST_ASSERT_GREATER_OR_EQUAL_size_t(sizes[i], malloc_usable_size(block));
+        memset(block, 0, sizes[i]);
+        for (size_t inside = 8; inside < sizes[i]; inside += 8)
+            TEST_ASSERT_EQUAL_size_t(0, malloc_usable_size(opaque_pointer(block + inside)));
+        free(block);
+    }
 }
 
 static void test_realloc_within_the_usable_size_keeps_everything_written_there(void)
@@ -697,6 +735,7 @@ int main(void)
     RUN_TEST(test_many_blocks_that_grow_the_heap_keep_errno);
     RUN_TEST(test_free_of_null_does_nothing);
     RUN_TEST(test_malloc_beyond_ptrdiff_max_fails_with_enomem);
+    RUN_TEST(test_refused_requests_leave_no_descriptor_open);
     RUN_TEST(test_malloc_of_more_than_any_machine_has_fails_with_enomem);
     RUN_TEST(test_malloc_of_many_mebibytes_is_wholly_usable);
     RUN_TEST(test_calloc_after_dirty_frees_returns_zeroed_blocks);
@@ -719,6 +758,7 @@ int main(void)
     RUN_TEST(test_aligned_requests_whose_sum_overflows_fail_with_enomem);
     RUN_TEST(test_valloc_and_pvalloc_give_whole_pages);
     RUN_TEST(test_malloc_usable_size_of_null_is_zero);
+    RUN_TEST(test_malloc_usable_size_of_what_is_no_block_is_zero);
     RUN_TEST(test_realloc_within_the_usable_size_keeps_everything_written_there);
     RUN_TEST(test_malloc_under_an_address_space_limit_fails_and_recovers);
 #if !defined(TEST_TA_NAMES)

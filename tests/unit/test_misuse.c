@@ -19,7 +19,13 @@
 /* Exit statuses of scenarios: everything is as it should be, or the number of what was not. */
 enum { GOOD = 0, WRONG_RESULT = 41, WRONG_COUNT = 42, NOT_USABLE = 43 };
 
-static const char *const leak_option[] = {"TRACEALLOC_OPTIONS=on_corruption=leak", NULL};
+/* Misuse is told where blocks have headers: while they are traced, and always where that is asked for. */
+static const char *const headers_option[] = {"TRACEALLOC_OPTIONS=headers=always", NULL};
+static const char *const leak_option[] = {"TRACEALLOC_OPTIONS=headers=always,on_corruption=leak", NULL};
+static const char *const remember_option[] = {"TRACEALLOC=10",
+                                              "TRACEALLOC_OPTIONS=remember_frees=100,on_corruption=leak", NULL};
+static const char *const remember_alone_option[] = {"TRACEALLOC_OPTIONS=remember_frees=100", NULL};
+static const char *const traced_option[] = {"TRACEALLOC=10", "TRACEALLOC_OPTIONS=on_corruption=leak", NULL};
 static struct child_result result;
 
 void setUp(void)
@@ -278,6 +284,57 @@ static int scenario_many_double_frees(void)
     return survive(0, 5);
 }
 
+/* Freed by another function than the one that frees again, and other frees in between. */
+__attribute__((noipa)) static void *who_allocates(size_t size)
+{
+    return opaque_pointer(malloc(opaque(size)));
+}
+
+__attribute__((noipa)) static void who_frees(void *block)
+{
+    free(block);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noipa)) static void who_frees_again(void *block)
+{
+    free(opaque_pointer(block));
+    __asm__ volatile("" ::: "memory");
+}
+
+static int scenario_freed_by_two(void)
+{
+    void *block = who_allocates(100), *others[50];
+    for (size_t i = 0; i < 50; i++)
+        others[i] = malloc(100);
+    who_frees(block);
+    for (size_t i = 0; i < 50; i++)
+        free(others[i]);
+    who_frees_again(block);
+    return survive(0, 1);
+}
+
+/* More frees than are remembered: nobody knows any more. */
+static int scenario_freed_long_ago(void)
+{
+    void *block = who_allocates(100);
+    who_frees(block);
+    for (size_t i = 0; i < 200; i++)
+        free(opaque_pointer(malloc(2000)));
+    who_frees_again(block);
+    return survive(0, 1);
+}
+
+/* realloc frees what it moves. */
+static int scenario_moved_and_freed(void)
+{
+    void *block = who_allocates(100);
+    void *moved = realloc(block, opaque(5000));
+    who_frees_again(block);
+    free(moved);
+    return survive(0, 1);
+}
+
 static int scenario_signal_handler_sees_abort(void);
 
 static int scenario_nothing(void)
@@ -339,6 +396,9 @@ static const struct scenario {
     SCENARIO(nothing),
     SCENARIO(signal_handler_sees_abort),
     SCENARIO(closed_descriptor),
+    SCENARIO(freed_by_two),
+    SCENARIO(freed_long_ago),
+    SCENARIO(moved_and_freed),
 };
 
 static int run_scenario(const char *name)
@@ -362,7 +422,12 @@ static void expect_line(const char *start, const char *within)
 /* One line that says what and where, then abort; with on_corruption=leak the same line, and the program goes on. */
 static void expect_report(const char *scenario, const char *start, const char *within)
 {
-    child_run_self(&result, scenario, NULL);
+    child_run_self(&result, scenario, traced_option);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, result.signal, scenario);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, scenario);
+    expect_line(start, within);
+
+    child_run_self(&result, scenario, headers_option);
     TEST_ASSERT_EQUAL_INT_MESSAGE(SIGABRT, result.signal, scenario);
     TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
     expect_line(start, within);
@@ -476,8 +541,7 @@ static void test_repeated_damage_with_leak_writes_a_line_each_time(void)
 /* With tracing on, the line about an interior pointer is followed by the stack that allocated the block. */
 static void test_damage_with_tracing_on_names_the_stack_of_the_block(void)
 {
-    static const char *const traced[] = {"TRACEALLOC=10", "TRACEALLOC_OPTIONS=on_corruption=leak", NULL};
-    child_run_self(&result, "interior_free", traced);
+    child_run_self(&result, "interior_free", traced_option);
 
     TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, result.text);
     expect_line("tracealloc: free(0x",
@@ -486,9 +550,62 @@ static void test_damage_with_tracing_on_names_the_stack_of_the_block(void)
     TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, "test_misuse"), result.text);
 }
 
+/* The texts follow each other in the report. */
+static void expect_in_turn(const char *const *texts)
+{
+    const char *at = result.text;
+    for (; *texts != NULL; texts++) {
+        at = strstr(at, *texts);
+        TEST_ASSERT_NOT_NULL_MESSAGE(at, *texts);
+        at += strlen(*texts);
+    }
+}
+
+static void test_remembered_frees_name_who_freed_and_who_allocated(void)
+{
+    static const char *const told[] = {"tracealloc: free(0x",
+                                       "): double free of a block of 100 bytes, which thread ",
+                                       " has freed\nThis free is at (most recent call first):\n  who_frees_again ",
+                                       "scenario_freed_by_two ",
+                                       "\nFreed before at (most recent call first):\n  who_frees ",
+                                       "\nAllocated at (most recent call first):\n  who_allocates ",
+                                       "scenario_freed_by_two ",
+                                       NULL};
+    child_run_self(&result, "freed_by_two", remember_option);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, result.text);
+    expect_in_turn(told);
+
+    static const char *const moved[] = {"This free is at (most recent call first):\n  who_frees_again ",
+                                        "Freed before at (most recent call first):\n  scenario_moved_and_freed ",
+                                        "Allocated at (most recent call first):\n  who_allocates ", NULL};
+    child_run_self(&result, "moved_and_freed", remember_option);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, result.text);
+    expect_in_turn(moved);
+}
+
+/* Without tracing nobody knows stacks, but each free knows its caller. */
+static void test_remembered_frees_without_tracing_name_the_callers(void)
+{
+    static const char *const told[] = {" has freed; with TRACEALLOC=100 in the environment, it would say who",
+                                       "This free is at (most recent call first):\n  who_frees_again ",
+                                       "Freed before at (most recent call first):\n  who_frees ", NULL};
+    child_run_self(&result, "freed_by_two", remember_alone_option);
+    TEST_ASSERT_EQUAL_INT(SIGABRT, result.signal);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(5, result.lines, result.text);
+    expect_in_turn(told);
+}
+
+static void test_a_free_that_was_too_long_ago_is_not_made_up(void)
+{
+    child_run_self(&result, "freed_long_ago", remember_option);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(GOOD, result.exit_status, result.text);
+    expect_line("tracealloc: free(0x", "): double free or damaged block\nThis free is at");
+    TEST_ASSERT_NULL_MESSAGE(strstr(result.text, "Freed before"), result.text);
+}
+
 static void test_abort_reaches_a_handler_of_the_program(void)
 {
-    child_run_self(&result, "signal_handler_sees_abort", NULL);
+    child_run_self(&result, "signal_handler_sees_abort", headers_option);
 
     TEST_ASSERT_EQUAL_INT(17, result.exit_status);
     TEST_ASSERT_EQUAL_size_t(1, result.lines);
@@ -496,7 +613,7 @@ static void test_abort_reaches_a_handler_of_the_program(void)
 
 static void test_damage_with_a_closed_descriptor_still_aborts(void)
 {
-    child_run_self(&result, "closed_descriptor", NULL);
+    child_run_self(&result, "closed_descriptor", headers_option);
 
     TEST_ASSERT_EQUAL_INT(SIGABRT, result.signal);
     TEST_ASSERT_EQUAL_STRING("", result.text);
@@ -521,13 +638,18 @@ static void test_unknown_option_is_one_line_and_exit_status_one(void)
 static void test_unknown_value_of_an_option_is_one_line_and_exit_status_one(void)
 {
     expect_options_refused("TRACEALLOC_OPTIONS=on_corruption=maybe", "maybe");
+    expect_options_refused("TRACEALLOC_OPTIONS=remember_frees=4194305", "a number up to 4194304");
     expect_options_refused("TRACEALLOC_OPTIONS=on_corruption=", "on_corruption");
     expect_options_refused("TRACEALLOC_OPTIONS=on_corruption", "on_corruption");
 }
 
 static void test_empty_and_valid_options_are_accepted_in_silence(void)
 {
-    static const char *const accepted[] = {"TRACEALLOC_OPTIONS=", "TRACEALLOC_OPTIONS=on_corruption=leak",
+    static const char *const accepted[] = {"TRACEALLOC_OPTIONS=",
+                                           "TRACEALLOC_OPTIONS=on_corruption=leak",
+                                           "TRACEALLOC_OPTIONS=remember_frees=0",
+                                           "TRACEALLOC_OPTIONS=headers=always",
+                                           "TRACEALLOC_OPTIONS=headers=traced",
                                            "TRACEALLOC_OPTIONS=on_corruption=abort"};
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         const char *const settings[] = {accepted[i], NULL};
@@ -556,6 +678,9 @@ int main(int argc, char **argv)
     RUN_TEST(test_usable_size_of_a_foreign_pointer_is_zero);
     RUN_TEST(test_repeated_damage_with_leak_writes_a_line_each_time);
     RUN_TEST(test_damage_with_tracing_on_names_the_stack_of_the_block);
+    RUN_TEST(test_remembered_frees_name_who_freed_and_who_allocated);
+    RUN_TEST(test_remembered_frees_without_tracing_name_the_callers);
+    RUN_TEST(test_a_free_that_was_too_long_ago_is_not_made_up);
     RUN_TEST(test_abort_reaches_a_handler_of_the_program);
     RUN_TEST(test_damage_with_a_closed_descriptor_still_aborts);
     RUN_TEST(test_unknown_option_is_one_line_and_exit_status_one);

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "trace/modules.h"
-#include "trace/objects.h"
-#include "trace/rules.h"
+#include "trace/unwind/modules.h"
+#include "trace/unwind/loaded_objects.h"
+#include "trace/unwind/rule_cache.h"
 #include "unity.h"
 
 /* ---- the process's malloc ---- */

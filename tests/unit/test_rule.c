@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <ucontext.h>
 
-#include "trace/rule.h"
+#include "trace/unwind/rule.h"
 #include "unity.h"
 
 void setUp(void)

@@ -2,15 +2,18 @@
  *
  * Seeds are fixed. Bounds are five standard errors of the estimate, which theory gives: a class of n blocks that are
  * each sampled with probability p is estimated with variance n (1 - p) / p. */
+#include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <unity.h>
 
 #include "alloc/alloc.h"
 #include "trace/sample.h"
+#include "trace/unwind/modules.h"
 #include "tracealloc.h"
 
 enum { SAMPLE_BYTES = 16384 };
@@ -120,6 +123,24 @@ static void test_estimates_of_live_and_total_are_unbiased(void)
     }
 }
 
+/* An empty block is as likely a sample as one of a byte: else a program that asks for nothing but those has none. */
+static void test_empty_blocks_are_sampled_as_those_of_one_byte(void)
+{
+    enum { SAMPLES = 200 };
+    const double count = (double)SAMPLES * SAMPLE_BYTES, error = 5 * sqrt(SAMPLES) * SAMPLE_BYTES;
+    for (int way = 0; way < 2; way++) {
+        TEST_ASSERT_EQUAL_INT(0, ta_start(10));
+        seed(5 + (uint64_t)way);
+        for (int i = 0; i < SAMPLES * SAMPLE_BYTES; i++)
+            ta_free(way == 0 ? ta_malloc(0) : ta_calloc(0, 1));
+        struct ta__source_counts counts = estimate();
+        TEST_ASSERT_DOUBLE_WITHIN(error, count, (double)counts.allocated_blocks);
+        TEST_ASSERT_EQUAL_UINT64(counts.allocated_blocks, counts.freed_blocks);
+        TEST_ASSERT_EQUAL_UINT64(0, counts.allocated_bytes);
+        ta_stop();
+    }
+}
+
 static void test_realloc_and_tracking_take_out_what_was_put_in(void)
 {
     enum { COUNT = 3000 };
@@ -148,6 +169,80 @@ static void test_realloc_and_tracking_take_out_what_was_put_in(void)
     TEST_ASSERT_EQUAL_UINT64(1, counts.allocated_blocks - counts.freed_blocks);
 }
 
+/* ---- plugins that take turns at one address ---------------------------------------------------------------------- */
+
+static size_t plugin_asks_for;
+
+__attribute__((noinline)) static void allocate_some(void)
+{
+    for (int i = 0; i < 400; i++) {
+        void *block = ta_malloc(plugin_asks_for);
+        __asm__ volatile("" : : "r"(block) : "memory");
+    }
+}
+
+/* Loads the plugin, calls through it, unloads it; answers where it stood. */
+static uintptr_t through_plugin(const char *path, size_t size)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    TEST_ASSERT_NOT_NULL(handle);
+    void (*call)(void (*callback)(void)) = (void (*)(void (*)(void)))(uintptr_t)dlsym(handle, "plugin_call");
+    plugin_asks_for = size;
+    call(allocate_some);
+    dlclose(handle);
+    return (uintptr_t)call;
+}
+
+/* What is live of stacks through a module. */
+static struct ta__source_counts estimate_through(const char *path)
+{
+    struct ta__source_counts sum = {0};
+    for (uint32_t leaf = 1; leaf < ta__leaf_count(); leaf++) {
+        struct ta__source_counts counts;
+        int is_there = 0;
+        for (uint32_t at = ta__leaves()[leaf].context; at != 0; at = ta__contexts()[at].parent) {
+            const struct ta__module *module = ta__module_at((ta__module_id){ta__contexts()[at].module});
+            is_there |= module != NULL && strcmp(module->path, path) == 0;
+        }
+        ta__counters_fold(leaf, 1, &counts);
+        sum.allocated_blocks += is_there ? counts.allocated_blocks : 0;
+        sum.allocated_bytes += is_there ? counts.allocated_bytes : 0;
+    }
+    return sum;
+}
+
+static void each_plugin_is_charged_with_its_own(const char *one, const char *other, uint64_t sample_bytes)
+{
+    ta__trace_configure(&(struct ta__trace_config){.sample_bytes = sample_bytes});
+    TEST_ASSERT_EQUAL_INT(0, ta_start(20));
+    int together = 0;
+    for (int round = 0; round < 10; round++)
+        together += through_plugin(one, 1000) == through_plugin(other, 3000);
+    TEST_ASSERT_TRUE(together > 0); /* else there was nothing to tell apart */
+    struct ta__source_counts of_one = estimate_through(one);
+    struct ta__source_counts of_other = estimate_through(other);
+    TEST_ASSERT_TRUE(of_one.allocated_blocks > 1000 && of_other.allocated_blocks > 1000);
+    TEST_ASSERT_DOUBLE_WITHIN(1, 1000, (double)of_one.allocated_bytes / (double)of_one.allocated_blocks);
+    TEST_ASSERT_DOUBLE_WITHIN(1, 3000, (double)of_other.allocated_bytes / (double)of_other.allocated_blocks);
+}
+
+static void test_samples_through_plugins_that_follow_each_other_at_one_address(void)
+{
+    each_plugin_is_charged_with_its_own(PLUGIN_SMALL, PLUGIN_LARGE, SAMPLE_BYTES);
+}
+
+static void test_the_same_without_build_ids(void)
+{
+    each_plugin_is_charged_with_its_own(PLUGIN_SMALL_BARE, PLUGIN_LARGE_BARE, SAMPLE_BYTES);
+}
+
+static void test_the_same_where_every_block_is_traced(void)
+{
+    each_plugin_is_charged_with_its_own(PLUGIN_SMALL, PLUGIN_LARGE, 0);
+    ta_stop();
+    each_plugin_is_charged_with_its_own(PLUGIN_SMALL_BARE, PLUGIN_LARGE_BARE, 0);
+}
+
 int main(void)
 {
     static char output[1 << 16];
@@ -158,6 +253,16 @@ int main(void)
     RUN_TEST(test_intervals_between_samples_are_exponential);
     RUN_TEST(test_weights_are_the_reciprocals_of_the_probabilities);
     RUN_TEST(test_estimates_of_live_and_total_are_unbiased);
+    RUN_TEST(test_empty_blocks_are_sampled_as_those_of_one_byte);
     RUN_TEST(test_realloc_and_tracking_take_out_what_was_put_in);
+#if TRACEALLOC_OVERRIDE
+    RUN_TEST(test_samples_through_plugins_that_follow_each_other_at_one_address);
+    RUN_TEST(test_the_same_without_build_ids);
+    RUN_TEST(test_the_same_where_every_block_is_traced);
+#else
+    (void)test_samples_through_plugins_that_follow_each_other_at_one_address; /* the loader asks another malloc here */
+    (void)test_the_same_without_build_ids;
+    (void)test_the_same_where_every_block_is_traced;
+#endif
     return UNITY_END();
 }

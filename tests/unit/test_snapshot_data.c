@@ -7,7 +7,7 @@
 #include <unity.h>
 
 #include "base/error.h"
-#include "snapshot/read.h"
+#include "snapshot/read/read.h"
 #include "tracealloc/snapshot.h"
 
 static char folder[] = "/tmp/ta_data.XXXXXX";
@@ -314,12 +314,17 @@ static void test_load_entry_suffix_counts_from_both_ends(void)
         TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), i == 0 ? "there is no entry 1; the recording has 1"
                                                             : "there is no entry -2; the recording has 1"));
     }
-    static const char *const no_suffix[] = {"@", "@x", "@1x", "@-", "@99999999999999999999"};
-    for (int i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "%s%s", path, no_suffix[i]);
+    static const char *const no_number[] = {"x", "1x", "-", "99999999999999999999"}; /* texts of marks, then */
+    for (int i = 0; i < 4; i++) {
+        char expected[64];
+        snprintf(name, sizeof name, "%s@%s", path, no_number[i]);
+        snprintf(expected, sizeof expected, "one.ta has no entry with the mark \"%s\"", no_number[i]);
         TEST_ASSERT_NULL(ta_snapshot_load(name));
-        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), "No such file"), ta_error_text());
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), expected), ta_error_text());
     }
+    snprintf(name, sizeof name, "%s@", path);
+    TEST_ASSERT_NULL(ta_snapshot_load(name));
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), "No such file"), ta_error_text());
 }
 
 static void test_load_file_whose_name_ends_like_an_entry_is_that_file(void)

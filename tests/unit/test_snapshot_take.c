@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "snapshot/read.h"
-#include "snapshot/take.h"
+#include "snapshot/read/read.h"
+#include "snapshot/write/take.h"
 #include "tests/support/fake_live.h"
 #include "tests/support/fake_source.h"
 
@@ -93,7 +93,7 @@ static void test_take_metadata_are_dumped_and_the_snapshot_stays_usable(void)
 
 static void test_take_without_memory_fails_and_is_counted(void)
 {
-    uint64_t before = ta__snapshot_error_count();
+    uint64_t before = fake_live_failures;
     int failures = 0;
     for (long nth = 1;; nth++) {
         ta__memory_inject_failure(nth, 1);
@@ -106,7 +106,7 @@ static void test_take_without_memory_fails_and_is_counted(void)
         failures++;
     }
     TEST_ASSERT_GREATER_THAN(5, failures);
-    TEST_ASSERT_EQUAL_UINT64((uint64_t)failures, ta__snapshot_error_count() - before);
+    TEST_ASSERT_EQUAL_UINT64((uint64_t)failures, fake_live_failures - before);
 }
 
 static void test_take_gives_all_its_memory_back(void)
@@ -177,6 +177,12 @@ static void test_record_is_readable_after_each_append(void)
     TEST_ASSERT_EQUAL(0, ta_recording_entry(recording, 4, &info));
     TEST_ASSERT_EQUAL_UINT64(fake.source.current_bytes, info.current_bytes);
     TEST_ASSERT_EQUAL(-1, ta_recording_entry(recording, 5, &info));
+    static const size_t asked[] = {3, 2, 4, 0, 2, 5}; /* backwards, too */
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        TEST_ASSERT_EQUAL_STRING(asked[i] == 2   ? "lunch"
+                                 : asked[i] == 5 ? ""
+                                                 : "call",
+                                 ta_recording_reason(recording, asked[i]));
     ta_recording_close(recording);
     assert_only_file_in_folder("take.ta");
 }
@@ -225,9 +231,71 @@ static void test_record_never_writes_into_a_descriptor_that_the_program_took_ove
     ta_recording_close(recording);
 }
 
+/* The same in the middle of an entry, while the counters are read. */
+static void (*fold_before)(const struct ta__source *source, uint32_t first, uint32_t n,
+                           struct ta__source_counts *counts);
+static int taken_over, theirs = -1;
+static char their_file[80];
+
+static void fold_and_take_over(const struct ta__source *source, uint32_t first, uint32_t n,
+                               struct ta__source_counts *counts)
+{
+    struct stat status, ours;
+    fold_before(source, first, n, counts);
+    for (int descriptor = 3; !taken_over && stat(path, &ours) == 0 && descriptor < 64; descriptor++)
+        if (fstat(descriptor, &status) == 0 && status.st_ino == ours.st_ino && status.st_dev == ours.st_dev) {
+            int other = open(their_file, O_RDWR | O_CREAT | O_TRUNC, 0600);
+            theirs = dup2(other, descriptor);
+            close(other);
+            taken_over = 1;
+        }
+}
+
+static void test_record_never_writes_into_a_descriptor_that_is_taken_over_meanwhile(void)
+{
+    struct stat status;
+    snprintf(their_file, sizeof their_file, "%s/other", folder);
+    struct ta_record *record = ta_record_open(path, 0);
+    TEST_ASSERT_EQUAL(0, ta_record_append(record, NULL));
+    fold_before = fake.source.fold;
+    fake.source.fold = fold_and_take_over;
+    fake_activity(&fake, 4);
+    TEST_ASSERT_EQUAL_MESSAGE(0, ta_record_append(record, NULL), ta_error_text());
+    fake.source.fold = fold_before;
+    TEST_ASSERT_TRUE(taken_over);
+    TEST_ASSERT_EQUAL(0, stat(their_file, &status));
+    TEST_ASSERT_EQUAL(0, status.st_size);
+    close(theirs);
+    unlink(their_file);
+    TEST_ASSERT_EQUAL(0, ta_record_close(record));
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+    struct ta_recording *recording = ta_recording_open(path);
+    TEST_ASSERT_EQUAL(2, ta_recording_entry_count(recording));
+    ta_recording_close(recording);
+}
+
+/* What stands under the name cannot be replaced any more when all is written. */
+static void fold_and_make_folder(const struct ta__source *source, uint32_t first, uint32_t n,
+                                 struct ta__source_counts *counts)
+{
+    fold_before(source, first, n, counts);
+    mkdir(path, 0700);
+}
+
+static void test_a_file_that_cannot_take_its_name_leaves_nothing_behind(void)
+{
+    fold_before = fake.source.fold;
+    fake.source.fold = fold_and_make_folder;
+    TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+    fake.source.fold = fold_before;
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), "cannot replace"), ta_error_text());
+    assert_only_file_in_folder("take.ta");
+    TEST_ASSERT_EQUAL(0, rmdir(path));
+}
+
 static void test_record_whose_file_vanished_says_so_and_the_program_goes_on(void)
 {
-    uint64_t before = ta__snapshot_error_count();
+    uint64_t before = fake_live_failures;
     struct ta_record *record = ta_record_open(path, 0);
     for (int descriptor = 3; descriptor < 64; descriptor++)
         close(descriptor);
@@ -235,7 +303,7 @@ static void test_record_whose_file_vanished_says_so_and_the_program_goes_on(void
     TEST_ASSERT_EQUAL(-1, ta_record_append(record, NULL));
     TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), "the file is gone"));
     TEST_ASSERT_EQUAL(-1, ta_record_close(record));
-    TEST_ASSERT_EQUAL_UINT64(2, ta__snapshot_error_count() - before);
+    TEST_ASSERT_EQUAL_UINT64(2, fake_live_failures - before);
 }
 
 static void test_record_with_unknown_flags_or_folder_is_refused(void)
@@ -259,6 +327,51 @@ static void test_to_file_that_fails_leaves_the_old_file_and_no_other(void)
     ta_snapshot_info(snapshot, &info, sizeof info);
     TEST_ASSERT_EQUAL_STRING("first", info.reason);
     ta_snapshot_free(snapshot);
+}
+
+/* Whoever can create a name in /tmp must not be able to hold up another's program. */
+static void test_pipe_that_nobody_reads_or_empties_fails_and_does_not_hang(void)
+{
+    TEST_ASSERT_EQUAL(0, mkfifo(path, 0600));
+    TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+    TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), "No such device or address"));
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file(path, "test")); /* into the pipe's own memory */
+    int writer = open(path, O_WRONLY | O_NONBLOCK);
+    char block[4096] = {0};
+    while (write(writer, block, sizeof block) > 0) {
+    }
+    TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+    TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), "timed out"));
+    close(writer);
+    close(reader);
+    TEST_ASSERT_EQUAL(0, unlink(path));
+}
+
+static void test_neither_planted_links_nor_sockets_are_written_through(void)
+{
+    char target[96];
+    struct stat status;
+    snprintf(target, sizeof target, "%s/target.ta", folder);
+    TEST_ASSERT_EQUAL(0, mknod(path, S_IFSOCK | 0600, 0));
+    TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+    TEST_ASSERT_EQUAL(0, unlink(path));
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file(target, "test"));
+    TEST_ASSERT_EQUAL(0, stat(target, &status));
+    TEST_ASSERT_EQUAL_HEX(0600, status.st_mode & 07777);
+    TEST_ASSERT_EQUAL(0, symlink(target, path));
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file(path, "test")); /* our own link */
+    if (geteuid() == 0) {
+        TEST_ASSERT_EQUAL(0, lchown(path, 12345, 12345));
+        TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+        TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), "another user's link"));
+        TEST_ASSERT_EQUAL(0, unlink(path));
+        TEST_ASSERT_EQUAL(0, mkfifo(path, 0666));
+        TEST_ASSERT_EQUAL(0, chown(path, 12345, 12345));
+        TEST_ASSERT_EQUAL(-1, ta__snapshot_to_file(path, "test"));
+    }
+    TEST_ASSERT_EQUAL(0, unlink(path));
+    TEST_ASSERT_EQUAL(0, unlink(target));
 }
 
 static void test_with_every_descriptor_closed_nothing_breaks(void)
@@ -291,9 +404,13 @@ int main(void)
     RUN_TEST(test_record_is_readable_after_each_append);
     RUN_TEST(test_record_of_a_parent_is_refused_in_the_child);
     RUN_TEST(test_record_never_writes_into_a_descriptor_that_the_program_took_over);
+    RUN_TEST(test_record_never_writes_into_a_descriptor_that_is_taken_over_meanwhile);
+    RUN_TEST(test_a_file_that_cannot_take_its_name_leaves_nothing_behind);
     RUN_TEST(test_record_whose_file_vanished_says_so_and_the_program_goes_on);
     RUN_TEST(test_record_with_unknown_flags_or_folder_is_refused);
     RUN_TEST(test_to_file_that_fails_leaves_the_old_file_and_no_other);
+    RUN_TEST(test_pipe_that_nobody_reads_or_empties_fails_and_does_not_hang);
+    RUN_TEST(test_neither_planted_links_nor_sockets_are_written_through);
     RUN_TEST(test_with_every_descriptor_closed_nothing_breaks);
     int failures = UNITY_END();
     rmdir(folder);

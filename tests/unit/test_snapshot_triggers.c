@@ -13,8 +13,9 @@
 #include <unity.h>
 
 #include "base/error.h"
-#include "snapshot/take.h"
-#include "snapshot/triggers.h"
+#include "snapshot/triggers/file_name.h"
+#include "snapshot/write/take.h"
+#include "snapshot/triggers/triggers.h"
 #include "tests/support/fake_live.h"
 #include "tests/support/fake_source.h"
 
@@ -421,6 +422,38 @@ static void test_failure_is_one_line_when_asked_for_and_silent_otherwise(void)
     }
 }
 
+/* A full disk fails every time, and is said once; when it was well in between, it is news. */
+static void test_a_failure_is_said_again_when_it_went_well_in_between(void)
+{
+    char text[2000] = "", deep[128];
+    int ends[2], times = 0;
+    snprintf(deep, sizeof deep, "%s/below/x.ta", folder); /* one name: so the failure is the same */
+    TEST_ASSERT_EQUAL(0, pipe(ends));
+    int saved = dup(2);
+    dup2(ends[1], 2);
+    const struct ta__trigger_options options = {.path = deep, .loud = 1};
+    int result = ta__triggers_start(&options);
+    for (int i = 0; i < 3; i++)
+        ta__triggers_take("first");
+    deep[strlen(deep) - strlen("/x.ta")] = '\0';
+    int made = mkdir(deep, 0700);
+    ta__triggers_take("well");
+    char file[160];
+    snprintf(file, sizeof file, "%s/x.ta", deep);
+    int removed = unlink(file) != 0 || rmdir(deep) != 0 ? -1 : 0;
+    for (int i = 0; i < 3; i++)
+        ta__triggers_take("again");
+    dup2(saved, 2);
+    close(saved);
+    close(ends[1]);
+    TEST_ASSERT_EQUAL(0, result | made | removed);
+    TEST_ASSERT_GREATER_OR_EQUAL(0, read(ends[0], text, sizeof text - 1));
+    close(ends[0]);
+    for (const char *at = text; (at = strstr(at, "no snapshot: cannot create a file")) != NULL; at++)
+        times++;
+    TEST_ASSERT_EQUAL_MESSAGE(2, times, text);
+}
+
 static void test_bad_signal_number_is_refused(void)
 {
     const struct ta__trigger_options options = {.path = pattern, .signal_number = SIGKILL};
@@ -432,6 +465,45 @@ static void test_bad_signal_number_is_refused(void)
 static void *do_nothing(void *argument)
 {
     return argument;
+}
+
+/* Seen from here because the helper, thread or process, has our memory. */
+static uint32_t task_begun, task_looks, task_ended;
+
+static void task_begin(void)
+{
+    __atomic_add_fetch(&task_begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void task_look(void)
+{
+    if (__atomic_add_fetch(&task_looks, 1, __ATOMIC_SEQ_CST) == 3)
+        ta__triggers_take("task");
+}
+
+static void task_end(void)
+{
+    __atomic_add_fetch(&task_ended, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Stays, so this is the last test. */
+static void test_tasks_of_others_run_in_the_helper(void)
+{
+    static const struct ta__helper_task task = {
+        .begin = task_begin, .period_ns = 1000000, .look = task_look, .end = task_end};
+    TEST_ASSERT_EQUAL(0, ta__triggers_add_task(&task));
+    for (int has_keeper = 0; has_keeper <= 1; has_keeper++) {
+        const struct ta__trigger_options options = {.series = series, .at_exit = 1, .has_keeper = has_keeper};
+        task_begun = task_looks = task_ended = 0;
+        TEST_ASSERT_EQUAL(0, ta__triggers_start(&options));
+        wait_for_entries(1);
+        assert_reason(series, "task");
+        ta__triggers_exit();
+        TEST_ASSERT_EQUAL(1, task_begun);
+        TEST_ASSERT_EQUAL(1, task_ended);
+        assert_reason(series, "exit");
+        TEST_ASSERT_EQUAL(0, unlink(series));
+    }
 }
 
 int main(void)
@@ -457,7 +529,9 @@ int main(void)
     RUN_TEST(test_number_skips_files_that_are_there);
     RUN_TEST(test_child_after_fork_writes_files_of_its_own_and_gets_a_helper);
     RUN_TEST(test_failure_is_one_line_when_asked_for_and_silent_otherwise);
+    RUN_TEST(test_a_failure_is_said_again_when_it_went_well_in_between);
     RUN_TEST(test_bad_signal_number_is_refused);
+    RUN_TEST(test_tasks_of_others_run_in_the_helper);
     int failures = UNITY_END();
     rmdir(folder);
     return failures;

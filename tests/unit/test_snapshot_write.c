@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "snapshot/read.h"
-#include "snapshot/write.h"
+#include "snapshot/read/read.h"
+#include "snapshot/write/write.h"
 #include "tests/support/fake_source.h"
 
 static struct fake_source fake;
@@ -91,6 +91,16 @@ static void assert_same(const struct ta__view *view)
     }
     TEST_ASSERT_EQUAL_PTR(view->traces + view->trace_count, live);
     TEST_ASSERT_EQUAL_PTR(view->traces + view->trace_count + view->gone_trace_count, gone);
+}
+
+/* The stack of a context of the view is that of a context of the source. */
+static void assert_stack(const struct ta__view *view, uint32_t found, uint32_t wanted)
+{
+    for (; wanted != 0; wanted = fake.contexts[wanted].parent, found = view->contexts[found].parent) {
+        TEST_ASSERT_NOT_EQUAL(0, found);
+        TEST_ASSERT_EQUAL_HEX64(fake.contexts[wanted].address, view->frames[view->contexts[found].frame].address);
+    }
+    TEST_ASSERT_EQUAL(0, found);
 }
 
 static void test_writer_every_field_comes_back(void)
@@ -233,7 +243,7 @@ static void test_writer_size_stays_within_3_bytes_per_context_and_4_per_changed_
     free(before);
 }
 
-static void test_writer_clear_begins_counters_anew_but_keeps_the_tables(void)
+static void test_writer_clear_begins_anew_with_the_leaves_of_its_epoch(void)
 {
     fake_program(&fake, 5000, 300);
     write_entry(1);
@@ -241,13 +251,64 @@ static void test_writer_clear_begins_counters_anew_but_keeps_the_tables(void)
     memset(fake.counts, 0, fake.source.leaf_count * sizeof *fake.counts);
     fake.source.epoch++;
     fake.source.current_bytes = 0;
-    fake_malloc(&fake, 5, 1, 77);
+    fake.source.leaf_first = fake.source.leaf_count - 5; /* the others are of the past */
+    fake_malloc(&fake, fake.source.leaf_count - 1, 1, 77);
     write_entry(2);
     TEST_ASSERT_LESS_THAN_UINT64(first / 4, written() - first);
     struct ta_snapshot *snapshot = load(1);
-    assert_same(ta__snapshot_view(snapshot));
-    TEST_ASSERT_EQUAL(1, ta__snapshot_view(snapshot)->trace_count);
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    TEST_ASSERT_EQUAL(1, view->trace_count);
+    TEST_ASSERT_EQUAL(0, view->gone_trace_count);
+    TEST_ASSERT_EQUAL(77, view->traces[0].size);
+    assert_stack(view, view->traces[0].context, fake.leaves[fake.source.leaf_count - 1].context);
     ta_snapshot_free(snapshot);
+}
+
+/* Reclaimed: what the numbers meant in the first entry is not what they mean in the second, and a context's parent may
+ * have the larger number. What the leaves that are gone had stands under <forgotten>. */
+static void test_writer_numbers_that_are_used_again_mean_what_they_mean_in_each_entry(void)
+{
+    uint32_t module = fake_module(&fake, "/bin/program", 0x400000, 0x500000);
+    uint32_t outer = fake_context(&fake, 0, 0x400100, module);
+    uint32_t inner = fake_context(&fake, outer, 0x400200, module);
+    uint32_t leaf = fake_leaf(&fake, inner, 0, 0, 2);
+    uint32_t unused = fake_leaf(&fake, outer, 0, 0, 1);
+    fake_malloc(&fake, leaf, 1, 100);
+    fake_malloc(&fake, unused, 1, 7);
+    write_entry(1);
+    fake.source.generation++;
+    fake.contexts[inner] = (struct ta__source_context){.address = 0x400300, .module = module};
+    fake.contexts[outer] = (struct ta__source_context){.address = 0x400400, .module = module, .parent = inner};
+    fake.leaves[leaf].context = outer;
+    fake.leaves[unused].flags = TA__LEAF_FREED;
+    fake.counts[unused] = (struct ta__source_counts){0};
+    uint32_t forgotten = fake_leaf(&fake, 0, 0, 0, 0);
+    fake.leaves[forgotten].flags = TA__LEAF_FORGOTTEN;
+    fake.counts[leaf] = (struct ta__source_counts){0};
+    fake_malloc(&fake, leaf, 1, 200);
+    fake_malloc(&fake, forgotten, 2, 50);
+    fake_free(&fake, forgotten, 2, 50);
+    write_entry(2);
+
+    struct ta_snapshot *first = load(0);
+    const struct ta__view *view = ta__snapshot_view(first);
+    TEST_ASSERT_EQUAL(2, view->trace_count);
+    const struct ta__view_context *context = &view->contexts[view->traces[0].context];
+    TEST_ASSERT_EQUAL_HEX64(0x400200, view->frames[context->frame].address);
+    TEST_ASSERT_EQUAL_HEX64(0x400100, view->frames[view->contexts[context->parent].frame].address);
+    ta_snapshot_free(first);
+    struct ta_snapshot *second = load(1);
+    view = ta__snapshot_view(second);
+    TEST_ASSERT_EQUAL(1, view->trace_count);
+    TEST_ASSERT_EQUAL(200, view->traces[0].size);
+    assert_stack(view, view->traces[0].context, outer);
+    TEST_ASSERT_EQUAL(1, view->gone_trace_count);
+    TEST_ASSERT_EQUAL(100, view->traces[1].allocated_bytes);
+    TEST_ASSERT_EQUAL(2, view->traces[1].allocated_blocks);
+    const struct ta__view_frame *frame = &view->frames[view->contexts[view->traces[1].context].frame];
+    TEST_ASSERT_EQUAL(TA__FRAME_SOURCE, frame->kind);
+    TEST_ASSERT_EQUAL_STRING("<forgotten>", view->strings[frame->file].text);
+    ta_snapshot_free(second);
 }
 
 static void test_writer_other_tables_after_a_restart_are_written_in_full(void)
@@ -313,6 +374,78 @@ static void test_writer_free_seen_before_its_malloc_is_no_negative_trace(void)
     TEST_ASSERT_EQUAL(0, ta__snapshot_view(snapshot)->trace_count);
     TEST_ASSERT_EQUAL(1, ta__snapshot_view(snapshot)->gone_trace_count);
     TEST_ASSERT_EQUAL_UINT64(0, ta__snapshot_view(snapshot)->traces[0].size);
+    ta_snapshot_free(snapshot);
+}
+
+/* The counters of one leaf are read one after the other: of a block that grew and was freed meanwhile, the bytes that went
+ * may be more than those that came. */
+static void test_writer_more_bytes_freed_than_allocated_is_no_huge_trace(void)
+{
+    uint32_t context = fake_context(&fake, 0, 0x400999, 0);
+    uint32_t leaf = fake_leaf(&fake, context, 0, 0, 1);
+    fake_malloc(&fake, leaf, 3, 10);
+    fake_free(&fake, leaf, 1, 100);
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    TEST_ASSERT_EQUAL(1, ta__snapshot_view(snapshot)->trace_count);
+    TEST_ASSERT_EQUAL_UINT64(2, ta__snapshot_view(snapshot)->traces[0].count);
+    TEST_ASSERT_EQUAL_UINT64(0, ta__snapshot_view(snapshot)->traces[0].size);
+    ta_snapshot_free(snapshot);
+}
+
+/* The tables stay small, what must be decompressed for them does not: sixteen times the limit, and no more. */
+static void test_reader_decompresses_no_more_than_sixteen_times_its_limit(void)
+{
+    enum { LEAVES = 3000, MOST = 2000 };
+    static uint32_t leaves[LEAVES];
+    uint32_t context = fake_context(&fake, 0, 0x400999, 0);
+    struct ta_snapshot *snapshot = NULL;
+    for (int i = 0; i < LEAVES; i++)
+        leaves[i] = fake_leaf(&fake, context, 0, 0, (uint16_t)(i + 1));
+    int entries = 0;
+    for (size_t limit = 64 << 10; entries < MOST && (entries == 0 || snapshot != NULL);) {
+        for (int i = 0; i < LEAVES; i++)
+            fake_malloc(&fake, leaves[i], 100000, 1000);
+        write_entry((uint64_t)++entries);
+        if (entries > 1 && entries % 200 != 0)
+            continue;
+        ta_snapshot_free(snapshot);
+        do { /* the first entry finds out what the tables need */
+            ta_snapshot_set_load_limit(limit);
+            snapshot = ta_snapshot_load_memory(writer.chunks.sink.memory.bytes, writer.chunks.sink.memory.length,
+                                               entries - 1); /* -1 is what is whole of a file that was not closed */
+            limit *= entries == 1 && snapshot == NULL ? 2 : 1;
+        } while (entries == 1 && snapshot == NULL && limit < (size_t)1 << 30);
+    }
+    ta_snapshot_set_load_limit((size_t)1 << 30);
+    TEST_ASSERT_GREATER_THAN_INT(1, entries);
+    TEST_ASSERT_NULL(snapshot);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta__error_text(), "decompresses to more than 16 times the limit"),
+                                 ta__error_text());
+    ta_snapshot_free(load(-1));
+}
+
+static void test_writer_build_ids_of_every_length_come_back(void)
+{
+    static const uint32_t lengths[] = {0, 1, 20, 63, 64};
+    enum { COUNT = sizeof lengths / sizeof lengths[0] };
+    uint8_t id[64];
+    for (unsigned i = 0; i < sizeof id; i++)
+        id[i] = (uint8_t)(200 - i);
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint32_t module = fake_module(&fake, "/lib/libx.so", 0x10000 * (i + 1), 0x10000 * (i + 1) + 0x1000);
+        fake.modules[module - 1].build_id = id;
+        fake.modules[module - 1].build_id_length = lengths[i];
+    }
+    write_entry(1);
+    struct ta_snapshot *snapshot = load(0);
+    const struct ta__view *view = ta__snapshot_view(snapshot);
+    TEST_ASSERT_EQUAL(COUNT, view->module_count);
+    for (unsigned i = 0; i < COUNT; i++) {
+        TEST_ASSERT_EQUAL(lengths[i], view->modules[i].build_id_length);
+        if (lengths[i] != 0)
+            TEST_ASSERT_EQUAL_MEMORY(id, view->modules[i].build_id, lengths[i]);
+    }
     ta_snapshot_free(snapshot);
 }
 
@@ -494,11 +627,15 @@ int main(void)
     RUN_TEST(test_writer_series_each_entry_shows_its_moment);
     RUN_TEST(test_writer_unchanged_repeat_costs_less_than_1_kib);
     RUN_TEST(test_writer_size_stays_within_3_bytes_per_context_and_4_per_changed_leaf);
-    RUN_TEST(test_writer_clear_begins_counters_anew_but_keeps_the_tables);
+    RUN_TEST(test_writer_clear_begins_anew_with_the_leaves_of_its_epoch);
+    RUN_TEST(test_writer_numbers_that_are_used_again_mean_what_they_mean_in_each_entry);
     RUN_TEST(test_writer_other_tables_after_a_restart_are_written_in_full);
     RUN_TEST(test_writer_module_unloaded_later_is_written_again);
     RUN_TEST(test_writer_leaf_beyond_the_contexts_read_waits_for_the_next_entry);
     RUN_TEST(test_writer_free_seen_before_its_malloc_is_no_negative_trace);
+    RUN_TEST(test_writer_more_bytes_freed_than_allocated_is_no_huge_trace);
+    RUN_TEST(test_reader_decompresses_no_more_than_sixteen_times_its_limit);
+    RUN_TEST(test_writer_build_ids_of_every_length_come_back);
     RUN_TEST(test_writer_overflow_leaf_gets_a_frame_that_says_so);
     RUN_TEST(test_writer_values_at_the_peak_stay_until_the_next_peak);
     RUN_TEST(test_writer_at_the_peak_needs_no_list_of_it);

@@ -1,5 +1,7 @@
-/* test_symbols_text.c: interned strings, textual paths, and demangling of C++ and Rust names, hostile ones included. */
-#include "analysis/symbols_text.h"
+/* test_symbols_text.c: interned strings, textual paths, demangling of C++ and Rust names, hostile ones included; and where
+ * functions end. */
+#include "analysis/symbols/symbols_text.h"
+#include "analysis/symbols/symbols_functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +207,21 @@ static void test_text_demangle_damaged_names_do_no_harm(void)
     }
 }
 
+static void test_function_holds_its_first_byte_and_not_the_one_behind_its_last(void)
+{
+    struct ta__function_range items[] = {{100, 200}, {200, 210}, {300, 400}};
+    const struct ta__function_ranges ranges = {.items = items, .count = 3, .capacity = 3};
+    static const struct {
+        uint64_t address;
+        int found;
+    } asked[] = {{0, -1},   {99, -1},  {100, 0}, {199, 0}, {200, 1}, {209, 1},
+                 {210, -1}, {299, -1}, {300, 2}, {399, 2}, {400, -1}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const struct ta__function_range *expected = asked[i].found < 0 ? NULL : &items[asked[i].found];
+        TEST_ASSERT_EQUAL_PTR(expected, ta__function_ranges_find(&ranges, asked[i].address));
+    }
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -221,5 +238,6 @@ int main(void)
     RUN_TEST(test_text_demangle_long_name_is_still_read);
     RUN_TEST(test_text_demangle_name_that_explodes_stays_raw);
     RUN_TEST(test_text_demangle_damaged_names_do_no_harm);
+    RUN_TEST(test_function_holds_its_first_byte_and_not_the_one_behind_its_last);
     return UNITY_END();
 }

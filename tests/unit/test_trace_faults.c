@@ -12,9 +12,11 @@
 
 #include <unity.h>
 
+#include "base/atomics.h"
 #include "base/memory.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 #define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
@@ -135,6 +137,131 @@ static int more_stacks_than_the_cap(int unused)
 static void test_contexts_beyond_the_cap_fall_to_overflow_and_are_counted_right(void)
 {
     TEST_ASSERT_EQUAL_INT(0, in_child(more_stacks_than_the_cap, 0));
+}
+
+/* Full tables are not full for ever: when what filled them is freed, new stacks find room again. */
+static int full_tables_become_free(int unused)
+{
+    (void)unused;
+    static void *blocks[4000];
+    ta__trace_configure(&(struct ta__trace_config){.max_contexts = 1024});
+    if (ta_start(100) != 0)
+        return 1;
+    many_stacks(0, 4000, blocks);
+    if (health().overflowed == 0)
+        return 2;
+    for (int i = 0; i < 4000; i++)
+        ta_free(blocks[i]);
+    ta_reset_peak();                                  /* what held the memory at the peak stays */
+    for (unsigned round = 0; round < 2000; round++) { /* a few at a time, which have room if there is any */
+        enum { FEW = 20 };
+        void *frames[100];
+        many_stacks(round * FEW, FEW, blocks);
+        size_t count = ta_get_object_traceback(blocks[FEW - 1], frames, 100, NULL);
+        for (int i = 0; i < FEW; i++)
+            ta_free(blocks[i]);
+        if (round > 300 && count > 10)
+            return current() == 0 && sum_over_leaves() == 0 ? 0 : 3;
+    }
+    return 4;
+}
+
+static void test_tables_that_were_full_take_stacks_again(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, in_child(full_tables_become_free, 0));
+}
+
+/* With one frame each call site is a stack: here are two thousand. */
+#define ONCE       *blocks++ = ta_malloc(9);
+#define TEN(of)    of of of of of of of of of of
+#define MANY_SITES 2000
+
+NOINLINE static void from_many_sites(void **blocks)
+{
+    TEN(TEN(TEN(ONCE)))
+    TEN(TEN(TEN(ONCE)))
+}
+
+static int more_sites_than_the_cap(int unused)
+{
+    (void)unused;
+    static void *blocks[2 * MANY_SITES];
+    ta__trace_configure(&(struct ta__trace_config){.max_contexts = 1024});
+    if (ta_start(1) != 0)
+        return 1;
+    from_many_sites(blocks);
+    from_many_sites(blocks + MANY_SITES); /* the same again */
+    struct ta_health now = health();
+    int of_overflow = 0;
+    for (int i = 0; i < 2 * MANY_SITES; i++) {
+        void *frame = NULL;
+        if (ta_get_object_traceback(blocks[i], &frame, 1, NULL) != 1)
+            return 2;
+        of_overflow += frame == NULL;
+        if (FORKS > 0 && frame != NULL && (uintptr_t)frame - (uintptr_t)from_many_sites > 200000)
+            return 3;
+    }
+    if (of_overflow < 2 * (MANY_SITES - 1024))
+        return 4;
+    if ((uint64_t)of_overflow != now.overflowed || now.lost != 0)
+        return 5;
+    if (current() != 2 * MANY_SITES * 9 || sum_over_leaves() != current())
+        return 6;
+    for (int i = 0; i < 2 * MANY_SITES; i++)
+        ta_free(blocks[i]);
+    return current() == 0 && sum_over_leaves() == 0 ? 0 : 7;
+}
+
+static void test_call_sites_beyond_the_cap_fall_to_overflow_with_one_frame_too(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    TEST_IGNORE_MESSAGE("this sanitizer leaves no jumps to other functions: the return address is one of ours");
+#endif
+    TEST_ASSERT_EQUAL_INT(0, in_child(more_sites_than_the_cap, 0));
+}
+
+/* When so many numbers of leaves are used up that they begin anew, headers of before forget theirs, and nothing else. */
+static int numbers_begin_anew(int unused)
+{
+    (void)unused;
+    enum { KEPT = 40 };
+    static char *kept[KEPT], *others[200];
+    ta__trace_configure(&(struct ta__trace_config){.max_contexts = 1024});
+    if (ta_start(100) != 0)
+        return 1;
+    for (int i = 0; i < KEPT; i++) {
+        kept[i] = i % 4 == 3 ? ta_domain_aligned_alloc((uint32_t)(i % 3), 256, 1000 + (size_t)i)
+                             : ta_domain_malloc((uint32_t)(i % 3), i % 8 == 0 ? 100000 : 20 + (size_t)i);
+        if (kept[i] == NULL)
+            return 2;
+        memset(kept[i], i, 20);
+    }
+    uint32_t first = ta__load_relaxed(&ta__leaf_first);
+    for (int round = 0; ta__load_relaxed(&ta__leaf_first) >= first; round++) {
+        first = ta__load_relaxed(&ta__leaf_first);
+        many_stacks((unsigned)round * 200, 200, (void **)others);
+        for (int i = 0; i < 200; i++)
+            ta_free(others[i]);
+        ta_clear_traces();
+        if (round > 100000)
+            return 3;
+    }
+    for (int i = 0; i < KEPT; i++) {
+        uint32_t domain = 77;
+        size_t size = i % 4 == 3 ? 1000 + (size_t)i : i % 8 == 0 ? 100000 : 20 + (size_t)i;
+        if (ta_domain_of(kept[i], &domain) != 1 || domain != (uint32_t)(i % 3) || ta_usable_size(kept[i]) != size)
+            return 4;
+        if (kept[i][0] != i || kept[i][19] != i || ta_get_object_traceback(kept[i], NULL, 0, NULL) != 0)
+            return 5;
+    }
+    for (int i = 0; i < KEPT; i++)
+        ta_free(kept[i]);
+    return current() == 0 && health().invalid_frees == 0 ? 0 : 6;
+}
+
+static void test_numbers_of_leaves_begin_anew_and_blocks_stay_what_they_are(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, in_child(numbers_begin_anew, 0));
 }
 
 /* ---- no memory ---------------------------------------------------------------------------------------------------- */
@@ -589,6 +716,9 @@ int main(int count, char **words)
         forks_wanted = atoi(words[1]);
     UNITY_BEGIN();
     RUN_TEST(test_contexts_beyond_the_cap_fall_to_overflow_and_are_counted_right);
+    RUN_TEST(test_tables_that_were_full_take_stacks_again);
+    RUN_TEST(test_call_sites_beyond_the_cap_fall_to_overflow_with_one_frame_too);
+    RUN_TEST(test_numbers_of_leaves_begin_anew_and_blocks_stay_what_they_are);
     RUN_TEST(test_each_mapping_that_fails_leaves_the_program_running_and_the_numbers_true);
     RUN_TEST(test_little_address_space_is_shared_with_the_program);
     RUN_TEST(test_a_block_of_a_constructor_is_a_good_one);

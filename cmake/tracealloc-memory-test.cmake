@@ -1,0 +1,50 @@
+# tracealloc_add_memory_test(NAME name COMMAND command [arg…]
+#                            [MAX_PEAK size] [MAX_LIVE size] [MAX_ALLOCATIONS n] [NO_LEAKS [size]]
+#                            [BASELINE file [MAX_GROWTH growth]] [SUPPRESSIONS file])
+#
+# A CTest test: runs the command under tracealloc and holds its memory to what is given (tracealloc gate --help has the
+# words). It fails when the command fails, too. COMMAND may name a target. A size is 1000, 64KiB, 1.5MiB.
+include_guard(GLOBAL)
+set(_tracealloc_memory_test_script "${CMAKE_CURRENT_LIST_DIR}/tracealloc-run-memory-test.cmake")
+
+function(tracealloc_add_memory_test)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MAX_PEAK;MAX_LIVE;MAX_ALLOCATIONS;BASELINE;MAX_GROWTH;SUPPRESSIONS"
+        "COMMAND;NO_LEAKS")
+    if(NOT arg_NAME OR NOT arg_COMMAND)
+        message(FATAL_ERROR "tracealloc_add_memory_test: NAME and COMMAND are needed")
+    endif()
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "tracealloc_add_memory_test: unknown: ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    set(gate "")
+    foreach(limit IN ITEMS MAX_PEAK MAX_LIVE MAX_ALLOCATIONS MAX_GROWTH)
+        if(DEFINED arg_${limit})
+            string(TOLOWER "${limit}" option)
+            string(REPLACE "_" "-" option "${option}")
+            list(APPEND gate "--${option}=${arg_${limit}}")
+        endif()
+    endforeach()
+    if(DEFINED arg_NO_LEAKS)
+        list(APPEND gate "--no-leaks=${arg_NO_LEAKS}")
+    elseif("NO_LEAKS" IN_LIST arg_KEYWORDS_MISSING_VALUES)
+        list(APPEND gate --no-leaks)
+    endif()
+    foreach(file IN ITEMS BASELINE SUPPRESSIONS)
+        if(DEFINED arg_${file})
+            get_filename_component(path "${arg_${file}}" ABSOLUTE)
+            string(TOLOWER "${file}" option)
+            list(APPEND gate "--${option}=${path}")
+        endif()
+    endforeach()
+    if(NOT gate)
+        message(FATAL_ERROR "tracealloc_add_memory_test(${arg_NAME}): nothing to hold it to")
+    endif()
+    list(GET arg_COMMAND 0 program)
+    if(TARGET "${program}")
+        list(POP_FRONT arg_COMMAND)
+        list(PREPEND arg_COMMAND "$<TARGET_FILE:${program}>")
+    endif()
+    add_test(NAME "${arg_NAME}" COMMAND "${CMAKE_COMMAND}" "-DTRACEALLOC=${TRACEALLOC_PROGRAM}"
+        "-DRECORDING=${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.ta" "-DGATE=${gate}"
+        -P "${_tracealloc_memory_test_script}" -- ${arg_COMMAND})
+endfunction()

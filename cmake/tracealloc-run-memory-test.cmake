@@ -1,0 +1,22 @@
+# tracealloc-run-memory-test.cmake: one test of tracealloc_add_memory_test: runs, then judges.
+#
+#   cmake -DTRACEALLOC=PROGRAM -DRECORDING=FILE -DGATE=OPTIONS -P tracealloc-run-memory-test.cmake -- COMMAND [ARG…]
+set(command "")
+set(is_command FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+    if(is_command)
+        list(APPEND command "${CMAKE_ARGV${i}}")
+    elseif(CMAKE_ARGV${i} STREQUAL "--")
+        set(is_command TRUE)
+    endif()
+endforeach()
+file(REMOVE "${RECORDING}")
+execute_process(COMMAND "${TRACEALLOC}" run "--output=${RECORDING}" -- ${command} RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+    message(FATAL_ERROR "the program failed: ${status}")
+endif()
+execute_process(COMMAND "${TRACEALLOC}" gate "${RECORDING}" ${GATE} RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+    message(FATAL_ERROR "its memory is beyond what is allowed (see tracealloc growth ${RECORDING})")
+endif()

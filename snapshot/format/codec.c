@@ -1,0 +1,101 @@
+/* codec.c: see codec.h. The only file that knows zstd. */
+#include "snapshot/format/codec.h"
+
+#define ZSTD_STATIC_LINKING_ONLY
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/memory.h"
+
+/* Level 3 for inputs of about a mebibyte: chunks are that long, and a larger window would only cost memory. */
+enum { LEVEL = 3, TYPICAL_LENGTH = 1 << 20 };
+
+static ZSTD_compressionParameters parameters(void)
+{
+    return ZSTD_getCParams(LEVEL, TYPICAL_LENGTH, 0);
+}
+
+static int workspace_open(struct ta__coder *coder, size_t bytes)
+{
+    coder->workspace_bytes = (bytes + 4095) & ~(size_t)4095;
+    coder->workspace = ta__memory_map(coder->workspace_bytes);
+    return coder->workspace == NULL ? -1 : 0;
+}
+
+int ta__compressor_open(struct ta__coder *coder)
+{
+    if (workspace_open(coder, ZSTD_estimateCCtxSize_usingCParams(parameters())) != 0)
+        return -1;
+    /* A static context begins with everything zero, not with zstd's defaults. */
+    ZSTD_CCtx *context = ZSTD_initStaticCCtx(coder->workspace, coder->workspace_bytes);
+    coder->context = context;
+    if (context == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, (int)parameters().windowLog)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, (int)parameters().hashLog)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, (int)parameters().chainLog)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1))) {
+        ta__coder_close(coder);
+        return -1;
+    }
+    return 0;
+}
+
+int ta__decompressor_open(struct ta__coder *coder)
+{
+    if (workspace_open(coder, ZSTD_estimateDCtxSize()) != 0)
+        return -1;
+    coder->context = ZSTD_initStaticDCtx(coder->workspace, coder->workspace_bytes);
+    if (coder->context == NULL) {
+        ta__coder_close(coder);
+        return -1;
+    }
+    return 0;
+}
+
+void ta__coder_close(struct ta__coder *coder)
+{
+    ta__memory_unmap(coder->workspace, coder->workspace_bytes);
+    coder->workspace = NULL;
+    coder->context = NULL;
+}
+
+size_t ta__compress_bound(size_t length)
+{
+    return ZSTD_compressBound(length);
+}
+
+size_t ta__compress(struct ta__coder *coder, void *to, size_t room, const void *from, size_t length)
+{
+    size_t written = ZSTD_compress2(coder->context, to, room, from, length);
+    return ZSTD_isError(written) ? 0 : written;
+}
+
+const char *ta__decompress(struct ta__coder *coder, void *to, size_t raw_length, const void *from, size_t length)
+{
+    ZSTD_frameHeader header;
+    if (ZSTD_getFrameHeader(&header, from, length) != 0 || header.frameType != ZSTD_frame)
+        return "is not a zstd frame";
+    if (header.checksumFlag == 0)
+        return "carries no checksum";
+    if (header.dictID != 0)
+        return "needs a dictionary";
+    if (header.frameContentSize != raw_length)
+        return "states another length than its chunk";
+    if (ZSTD_findFrameCompressedSize(from, length) != length)
+        return "does not fill its chunk";
+    size_t got = ZSTD_decompressDCtx(coder->context, to, raw_length, from, length);
+    if (ZSTD_isError(got))
+        return ZSTD_getErrorCode(got) == ZSTD_error_checksum_wrong ? "has a wrong checksum" : "cannot be decompressed";
+    return got == raw_length ? NULL : "has another length than stated";
+}
+
+int ta__unpack_frames(uint8_t *to, size_t room, const uint8_t *from, size_t length)
+{
+    struct ta__coder coder;
+    if (ta__decompressor_open(&coder) != 0)
+        return 0;
+    size_t got = ZSTD_decompressDCtx(coder.context, to, room, from, length);
+    ta__coder_close(&coder);
+    return !ZSTD_isError(got) && got == room;
+}

@@ -1,0 +1,76 @@
+"""test_cost.py: what tracing costs a program: every mode really is one, turns are taken, failures are said.
+
+    test_cost.py TRACEALLOC LIBRARY
+
+Times decide nothing here.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+for name in ("LD_PRELOAD", "TRACEALLOC_OPTIONS", "TRACEALLOC"):
+    os.environ.pop(name, None)
+os.environ.update(TRACEALLOC_LIBRARY=LIBRARY, LC_ALL="C.UTF-8")
+
+
+def cost(*arguments, status=0):
+    done = subprocess.run([TRACEALLOC, "cost", *arguments], capture_output=True, text=True, timeout=100)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+class Cost(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.log = os.path.join(self.folder, "log")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def test_each_mode_is_run_in_turns_as_it_says(self):
+        note = f'echo "${{TRACEALLOC-unset}} ${{TRACEALLOC_OPTIONS-none}} ${{LD_PRELOAD-nothing}}" >>{self.log}'
+        told = json.loads(cost("-r", "2", "--modes", "own,stopped,sampled,one,whole", "--json", "--", "sh", "-c", note).stdout)
+        library = LIBRARY if not os.path.islink(LIBRARY) else os.path.realpath(LIBRARY)
+        modes = ["unset none nothing", f"unset none {library}", f"65535 sample=512K {library}", f"1 none {library}",
+                 f"65535 none {library}"]
+        with open(self.log) as file:
+            seen = file.read().split("\n")[:-1]
+        self.assertEqual(seen, modes + modes[1:] + modes[:1] + modes[2:] + modes[:2])
+
+        self.assertEqual([mode["mode"] for mode in told["modes"]], ["own", "stopped", "sampled", "one", "whole"])
+        for mode in told["modes"]:
+            for quantity in ("cpu", "wall", "memory"):
+                self.assertEqual(len(mode[quantity]["runs"]), 2)
+                self.assertLessEqual(mode[quantity]["low"], mode[quantity]["ratio"])
+                self.assertLessEqual(mode[quantity]["ratio"], mode[quantity]["high"])
+        self.assertEqual(told["modes"][0]["memory"]["ratio"], 1)
+
+    def test_memory_is_that_of_the_program(self):
+        script = "x = bytearray(64 << 20)"
+        told = json.loads(cost("-r", "1", "--modes", "own,whole", "--json", "--", sys.executable, "-c", script).stdout)
+        for mode in told["modes"]:
+            self.assertGreater(mode["memory"]["median"], 64 << 20)
+            self.assertLess(mode["memory"]["median"], 200 << 20)
+
+    def test_a_program_that_fails_is_no_measurement(self):
+        self.assertIn('failed under "own": status 3', cost("-r", "1", "--", "sh", "-c", "exit 3", status=2).stderr)
+        self.assertIn("signal 6", cost("-r", "1", "--", "sh", "-c", "kill -ABRT $$", status=2).stderr)
+        cost("-r", "1", "--", "/nowhere/at/all", status=2)
+        self.assertIn("unknown mode 'fast'", cost("--modes", "own,fast", "--", "true", status=2).stderr)
+        self.assertIn("--for", cost("--load", "true", "--", "true", status=2).stderr)
+
+    def test_a_server_is_ended_when_its_load_has(self):
+        table = cost("-r", "1", "--modes", "own,stopped", "--for", "60", "--load", f"echo load >>{self.log}", "--markdown",
+                     "--", "sleep", "1000").stdout
+        with open(self.log) as file:
+            self.assertEqual(file.read().count("load"), 4)
+        self.assertIn("| stopped ", table)
+
+
+if __name__ == "__main__":
+    unittest.main()

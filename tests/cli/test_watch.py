@@ -1,0 +1,253 @@
+"""test_watch.py: the terminal view, driven by tmux at three sizes while a program allocates. Skipped where there is no tmux.
+
+    test_watch.py TRACEALLOC LIBRARY SERVER.c [--real]          --real: redis under redis-benchmark
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+REAL = "--real" in sys.argv and (sys.argv.remove("--real") or True)
+TRACEALLOC, LIBRARY, SERVER = [os.path.abspath(sys.argv.pop(1)) for _ in range(3)]
+for name in ("LD_PRELOAD", "TRACEALLOC_OPTIONS", "TRACEALLOC", "TMUX"):
+    os.environ.pop(name, None)
+os.environ.update(TRACEALLOC_LIBRARY=LIBRARY, LC_ALL="C.UTF-8")
+SIZES = ((80, 24), (132, 43), (44, 14))
+
+
+def alive(process):
+    try:
+        os.kill(process, 0)
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.socket = os.path.join(self.folder, "tmux")
+        self.processes = []
+
+    def tearDown(self):
+        self.tmux("kill-server")
+        for process in self.processes:  # with what it has started: a child that is left holds our output
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *arguments], capture_output=True, text=True, cwd=self.folder).stdout
+
+    def watch(self, *arguments, columns=80, lines=24):
+        self.tmux("new-session", "-d", "-s", "w", "-x", str(columns), "-y", str(lines),
+                  f"{TRACEALLOC} watch -d 0.3 {' '.join(arguments)}; echo left with $?; sleep 1000")
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p", "-t", "w").split("\n")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", "-t", "w", *keys)
+
+    def until(self, test, what):
+        """Waits for a screen for which the test holds, and answers it."""
+        for _ in range(600):
+            screen = self.screen()
+            if test(screen):
+                return screen
+            time.sleep(0.1)
+        self.fail(f"{what}: never came; the screen is\n" + "\n".join(screen))
+
+    def until_text(self, text):
+        return self.until(lambda screen: any(re.search(text, line) for line in screen), text)
+
+    def record(self, *command, interval="0.2", name="a.ta", **more):
+        process = subprocess.Popen([TRACEALLOC, "run", "-q", f"--interval={interval}", "-o", os.path.join(self.folder, name), "--",
+                                    *command], stdout=subprocess.DEVNULL, cwd=self.folder, start_new_session=True, **more)
+        self.processes.append(process)
+        for _ in range(600):
+            done = subprocess.run([TRACEALLOC, "list", os.path.join(self.folder, name), "--json"], capture_output=True, text=True)
+            if done.returncode == 0 and len(json.loads(done.stdout)) > 1:
+                break
+            time.sleep(0.05)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            return int(file.read().split()[0])
+
+
+@unittest.skipIf(REAL, "the small server is in the daily tests")
+class Server(Case):
+    def server(self):
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        return self.record("./server", "10000000", "1000")
+
+    def test_a_recording_that_grows_at_three_sizes(self):
+        self.server()
+        self.watch("a.ta")
+        screen = self.until_text(r"calls/s")
+        self.assertRegex(screen[0], r"^ a\.ta \(\d+\) .*\d\d:\d\d:\d\d ?$|^ server .*")
+        self.until_text(r"^ +[\d.]+ \w+ +\+[\d.]+ \w+ +\S+ .*server\.c:26  format_log_line")
+        for columns, lines in SIZES:
+            self.tmux("resize-window", "-t", "w", "-x", str(columns), "-y", str(lines))
+            screen = self.until(lambda s: len(s[0]) > 0 and len(s) >= lines and re.search(r"^ +LIVE  SINCE MARK", s[3]) and
+                                "q quit" in s[lines - 1] and all(len(line) <= columns for line in s), f"{columns}x{lines}")
+            self.assertRegex("\n".join(screen), r"server\.c:26")
+            self.assertRegex(screen[1], r"^ live [\d.]+ \w+  peak [\d.]+ \w+  rss [\d.]+ \w+")
+
+    def test_what_it_shows_is_what_the_recording_says(self):
+        process = self.server()
+        self.watch("a.ta")
+        self.until_text(r"format_log_line")
+        os.kill(process, signal.SIGTERM)
+        self.until_text(r"ENDED")
+        said = subprocess.run([TRACEALLOC, "top", os.path.join(self.folder, "a.ta"), "-n", "1"], capture_output=True, text=True).stdout
+        live = re.search(r"([\d.]+ \w+) live", said).group(1)
+        screen = self.until(lambda s: re.search(rf"live {re.escape(live)} ", s[1]), f"what is recorded: {live}")
+        rows = json.loads(subprocess.run([TRACEALLOC, "top", os.path.join(self.folder, "a.ta"), "--json"], capture_output=True, text=True).stdout)
+        for row in rows:
+            place = f"server.c:{row['line']} "
+            if row["size"] > 20000 and row["key"].endswith("server.c"):
+                self.assertTrue(any(place in line for line in screen), place)
+
+    def test_keys(self):
+        process = self.server()
+        self.watch(str(process))
+        self.until_text(r"^ server")
+        self.until_text(r"format_log_line")
+        self.keys("/", "render")
+        self.until(lambda s: "render_page" in s[4] and all("render_page" in line for line in s[4:-4] if line.strip()), "only what was searched")
+        self.keys("Escape")
+        self.until_text(r"format_log_line")
+        self.keys("m")
+        self.until_text(r"marked")
+        self.keys("s")
+        self.until_text(r"s GROWTH")
+        self.keys("s")
+        self.until_text(r"s CALLS/S")
+        self.until(lambda s: re.search(r"\d  .*server\.c", s[4]) is not None, "the busiest is first")
+        self.keys("2")
+        self.until_text(r"CALLED BY main")
+        self.until_text(r"- handle_request")
+        self.keys("Home", "Enter")
+        self.until(lambda s: "+ all" in s[4] and s[5].strip() == "", "a closed tree")
+        self.keys("Enter", "3")
+        self.until_text(r"DOMAIN")
+        self.until_text(r"0 default")
+        self.keys("?")
+        self.until_text(r"growth counts from here")
+        self.keys("1", "w")
+        written = self.until_text(r"written: \S+\.ta")
+        path = re.search(r"written: (\S+)", "\n".join(written)).group(1)
+        self.assertEqual(subprocess.run([TRACEALLOC, "check", os.path.join(self.folder, path)], capture_output=True).returncode, 0)
+        self.keys("Space")
+        before = self.until_text(r"FROZEN")
+        time.sleep(1)
+        self.assertEqual(self.screen()[1].split("rss")[0], before[1].split("rss")[0])
+        self.keys("Space", "q")
+        self.until_text(r"^left with 0")
+        self.assertTrue(alive(process), "the program goes on")
+
+    def test_a_program_of_its_own_goes_on_without_it(self):
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        self.watch("--", "./server", "10000000", "1000")
+        screen = self.until_text(r"^ server \(\d+\)")
+        process = int(re.search(r"\((\d+)\)", screen[0]).group(1))
+        self.until_text(r"format_log_line")
+        self.keys("q")
+        screen = self.until_text(r"goes on: process \d+")
+        self.assertTrue(alive(process))
+        os.kill(process, signal.SIGTERM)
+
+    def test_a_process_without_a_recording_is_asked_and_turned_on_and_off(self):
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        server = subprocess.Popen(["./server", "10000000", "1000"], stdout=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
+                                  env=dict(os.environ, LD_PRELOAD=LIBRARY, TRACEALLOC_OPTIONS="control=yes"))
+        self.processes.append(server)
+        for _ in range(600):
+            if subprocess.run([TRACEALLOC, "ctl", str(server.pid)], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.05)
+        self.watch(str(server.pid))
+        self.until_text(r"^ server \(\d+\)  NOT TRACED: t starts")
+        self.keys("t")
+        self.until_text(r"traced from now on")
+        self.until_text(r"^ +[\d.]+ \w+ +\+[\d.]+ \w+ +\S+ .*server\.c:26  format_log_line")
+        self.keys("w")
+        written = re.search(r"written: (\S+)", "\n".join(self.until_text(r"written: \S+\.ta"))).group(1)
+        self.assertEqual(subprocess.run([TRACEALLOC, "check", os.path.join(self.folder, written)], capture_output=True).returncode, 0)
+        self.keys("t")
+        self.until_text(r"no longer traced")
+        self.until_text(r"NOT TRACED")
+        self.assertIn("not tracing", subprocess.run([TRACEALLOC, "ctl", str(server.pid)], capture_output=True, text=True).stdout)
+        self.keys("q")
+        self.until_text(r"^left with 0")
+        self.assertTrue(alive(server.pid), "the program goes on")
+
+    def test_a_process_that_nobody_can_ask_is_read_from_outside(self):
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        server = subprocess.Popen(["./server", "10000000", "1000"], stdout=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
+                                  env=dict(os.environ, LD_PRELOAD=LIBRARY, TRACEALLOC="50"))
+        self.processes.append(server)
+        for _ in range(600):
+            if subprocess.run([TRACEALLOC, "take", "-o", self.folder + "/before.ta", str(server.pid)], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.05)
+        self.watch(str(server.pid))
+        self.until_text(r"^ server \(\d+\) ")
+        self.until_text(r"^ +[\d.]+ \w+ +\+[\d.]+ \w+ +\S+ .*server\.c:26  format_log_line")
+        self.keys("t")
+        self.until_text(r"cannot be started or stopped")
+        self.keys("w")
+        written = re.search(r"written: (\S+)", "\n".join(self.until_text(r"written: \S+\.ta"))).group(1)
+        self.assertEqual(subprocess.run([TRACEALLOC, "check", os.path.join(self.folder, written)], capture_output=True).returncode, 0)
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait()
+        self.until_text(r"ENDED")
+
+    def test_trouble_is_told_without_a_terminal_and_for_strangers(self):
+        done = subprocess.run([TRACEALLOC, "watch", "1"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^tracealloc: watch: needs a terminal.*\n$")
+        self.watch(str(os.getpid()), columns=160)
+        self.until_text(r"not recorded")
+        self.until_text(r"^left with 2")
+
+
+@unittest.skipUnless(REAL, "real programs are in the long tests")
+class Redis(Case):
+    def test_redis_under_load_at_three_sizes(self):
+        process = self.record("redis-server", "--port", "7944", "--save", "", "--appendonly", "no", interval="0.5")
+        load = subprocess.Popen(["redis-benchmark", "-p", "7944", "-q", "-l", "-n", "100000", "-r", "50000", "-t", "set,lpush,hset"],
+                                stdout=subprocess.DEVNULL, start_new_session=True)
+        self.processes.append(load)
+        self.watch(str(process))
+        for columns, lines in SIZES:
+            self.tmux("resize-window", "-t", "w", "-x", str(columns), "-y", str(lines))
+            self.until(lambda s: len(s) >= lines and "q quit" in s[lines - 1] and all(len(line) <= columns for line in s) and
+                       re.search("dictAddRaw|createEmb|_dict|dict", "\n".join(s)) is not None, f"{columns}x{lines}")
+        self.tmux("resize-window", "-t", "w", "-x", "100", "-y", "30")
+        self.until_text(r"[\d.]+[kM] calls/s")
+        self.until_text(r"\+[\d.]+ [KM]iB")
+        self.keys("q")
+        self.until_text(r"^left with 0")
+        self.assertTrue(alive(process))
+        self.assertEqual(subprocess.run(["redis-cli", "-p", "7944", "ping"], capture_output=True, text=True).stdout, "PONG\n")
+        os.kill(process, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    if shutil.which("tmux") is None or (REAL and shutil.which("redis-benchmark") is None):
+        print("no tmux, or no redis here")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,210 @@
+"""why.py: tracealloc why, on a program whose pointers are known, alive, dead (a core of the kernel or of gcore) and crashed.
+
+    why.py TRACEALLOC LIBRARY
+"""
+import atexit
+import glob
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program, library = sys.argv[1:3]
+here = os.path.dirname(os.path.abspath(__file__))
+failures = 0
+
+
+def check(what, is_right, *values):
+    global failures
+    if not is_right:
+        failures += 1
+        print(what, *[str(value)[:900] for value in values])
+
+
+def start(path, *words, **more):
+    environment = dict(os.environ, LD_PRELOAD=library, TRACEALLOC="60", TRACEALLOC_OPTIONS="on_corruption=leak")
+    child = subprocess.Popen([path, *words], env=environment, stdout=subprocess.PIPE, **more)
+    atexit.register(child.kill)
+    said = {}
+    for line in child.stdout:
+        if line == b"ready\n":
+            return child, said
+        name, address = line.split()
+        said[name.decode()] = int(address, 16)
+    return child, said
+
+
+def why(what, *words):
+    done = subprocess.run([program, "why", *map(str, words), "--json", str(what)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    check(f"why {words} {what}", done.returncode == 0, done.stderr)
+    if done.returncode != 0:
+        sys.exit(1)
+    return json.loads(done.stdout)
+
+
+def text(what, *words):
+    return subprocess.run([program, "why", *map(str, words), str(what)], stdout=subprocess.PIPE).stdout.decode()
+
+
+def ask(what, said, has_registers=True):
+    label = why(what, hex(said["label"] + 4))
+    place, path = label["place"], label["paths"][0]
+    check("label", place["kind"] == "block" and place["size"] == 21 and place["offset"] == 4 and "make_shop" in label["stack"], label)
+    steps = [(step["kind"], step.get("type", ""), step.get("offset")) for step in path]
+    check("way to the label", [step[0] for step in steps] == ["data", "block", "block", "block", "block"], path)
+    check("its root", "the_shelf" in path[0]["name"] and int(path[0]["address"], 16) == said["global"], path[0])
+    check("its classes", [step[1] for step in steps[1:]] == ["", "shop::special_item", "shop::item", ""], steps)
+    check("its offsets", [step[2] for step in steps[1:4]] == [8 + 2 * 8, 24, 16], steps)
+    check("its places", "pointing.cpp" in path[1]["where"] and "make_shop" in path[1]["where"], path[1])
+    check("who points to it", label["pointers"] == 1 and label["reached"] and
+          int(label["referrers"][0]["address"], 16) == said["base"] + 16, label["referrers"])
+    special = why(what, hex(said["special"]))
+    check("class of a block", special["place"].get("type") == "shop::special_item", special["place"])
+    stack = why(what, hex(said["on_stack"]))
+    on_stacks = [root for root in stack["referrers"] if root["kind"] == "stack"]
+    check("a pointer on a stack", on_stacks and all("wait_in_thread" in root.get("name", "") for root in on_stacks), stack)
+    thread = why(what, hex(said["of_thread"]))
+    check("thread-local storage", thread["reached"], thread)
+    mapping = why(what, hex(said["of_mapping"]))
+    check("a pointer in a mapping", "mapping" in [root["kind"] for root in mapping["referrers"]], mapping)
+    freed = why(what, hex(said["freed"]))
+    check("a freed block", freed["place"]["kind"] == "free" and freed["place"]["size"] >= 640, freed)
+    victim = why(what, hex(said["victim"]))
+    check("an overwritten header", victim["place"]["kind"] == "damaged", victim)
+    check("and whose neighbour it was", int(victim["before"]["start"], 16) == said["overrun"] and
+          "overrun" in victim["before"]["where"], victim)
+    behind = why(what, hex(said["overrun"] + 104 + 3))
+    check("behind a block", behind["place"]["kind"] in ("behind", "damaged"), behind)
+    check("code", "overrun" in why(what, hex(said["code"]))["place"]["name"])
+    check("data", why(what, hex(said["global"]))["place"]["kind"] == "data")
+    check("a null pointer", why(what, hex(said["null"]))["place"]["kind"] == "nothing" and
+          "null pointer" in text(what, hex(said["null"])))
+    check("a pointer's block is told by its own stack",
+          all(" and " not in step.get("where", "") and "functions:" not in step.get("where", "") for step in path), path)
+    words = text(what, hex(said["label"]))
+    check("an address at the beginning", words.startswith(f"{said['label']:#x} is a live block of 21 bytes\n"), words)
+    check("in words", "asked for by" in words and "shortest ways" in words and "shop::special_item" in words, words)
+    check("--at", why(what, "--at", hex(said["label"]))["place"]["kind"] == "block")
+
+
+AGING = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <tracealloc/snapshot.h>
+void *volatile kept[8];
+__attribute__((noinline)) void *early(void) { return malloc(1000); }
+__attribute__((noinline)) void *late(void) { return malloc(2000); }
+__attribute__((noinline)) void *always(void) { return malloc(3000); }
+int main(int count, char **words)
+{
+    struct ta_record *record = ta_record_open(words[count - 1], 0);
+    kept[0] = early();
+    for (int i = 0; i < 5; i++) {
+        if (i == 2) kept[1] = late();
+        kept[3 + i] = always();
+        if (i < 4 && (record == NULL || ta_record_append(record, "") != 0)) return 1;
+    }
+    kept[2] = malloc(4000);
+    printf("early %p\\nlate %p\\nalways %p\\nlast %p\\nready\\n", kept[0], kept[1], kept[5], kept[2]);
+    fflush(stdout);
+    return getchar() == 0;
+}
+"""
+
+
+def ages(folder):
+    """The program appends the entries itself, so that each block was asked for between known ones."""
+    path, recording, other = (os.path.join(folder, name) for name in ("aging", "aging.ta", "other.ta"))
+    with open(path + ".c", "w") as file:
+        file.write(AGING)
+    subprocess.run(["gcc", "-g", "-O0", "-I", os.path.join(here, "../../../include"), "-o", path, path + ".c", library,
+                    "-Wl,-rpath," + os.path.dirname(library)], check=True)
+    child, said = start(path, recording, stdin=subprocess.PIPE)
+    times = {}
+    for name in "early", "late", "always", "last":
+        found = why(child.pid, hex(said[name]), "--history", recording)["age"]
+        times[name] = (found.get("most_ns"), found["least_ns"])
+        words = text(child.pid, hex(said[name]), "--history", recording)
+        check(f"age of {name} in words", {"early": "when: more than", "late": " ago, 20", "always": "when: is not in",
+                                          "last": "when: in the last"}[name] in words, words)
+    check("asked for before the first entry", times["early"][0] is None and times["early"][1] > 0, times)
+    check("asked for between two entries", times["late"][0] > times["late"][1] > 0, times)
+    check("always some", times["always"] == (None, 0), times)
+    check("asked for since", times["last"][0] > 0 and times["last"][1] == 0, times)
+    check("without a recording", "age" not in why(child.pid, hex(said["early"])))
+    other_child, other_said = start(path, other, stdin=subprocess.PIPE)
+    done = subprocess.run([program, "why", hex(other_said["early"]), str(other_child.pid), "--history", recording],
+                          stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    check("of another process", done.returncode == 2 and f"is of process {child.pid}".encode() in done.stderr, done)
+    done = subprocess.run([program, "why", hex(said["early"])], stderr=subprocess.PIPE)
+    check("of which process", done.returncode == 2 and b"of which process" in done.stderr, done)
+    child.kill()
+    other_child.kill()
+
+
+def core_of(child, folder):
+    """gdb's core; None where gcore is not here, or may not."""
+    if shutil.which("gcore") is None:
+        return None
+    subprocess.run(["gcore", "-o", os.path.join(folder, "core"), str(child.pid)], stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    found = glob.glob(os.path.join(folder, "core.*"))
+    return found[0] if found else None
+
+
+def kernel_core_of(path, folder, how="crash"):
+    """(the core's path, what the program said); None where the system puts cores elsewhere, or nowhere."""
+    with open("/proc/sys/kernel/core_pattern") as file:
+        pattern = file.read().strip()
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    if pattern not in ("core", "core.%p") or 0 <= most < 1 << 30:
+        return None
+    child, said = start(path, how, cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (most, most)))
+    child.communicate()
+    found = glob.glob(os.path.join(folder, "core*"))
+    return (found[0], said) if found else None
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "pointing")
+        if subprocess.run(["g++", "-g", "-O1", "-o", path, os.path.join(here, "pointing.cpp"), "-lpthread"]).returncode != 0:
+            sys.exit(77)
+        child, said = start(path)
+        ask(child.pid, said)
+        ages(folder)
+        for wrong in "x", "12z", "0x":
+            done = subprocess.run([program, "why", wrong, str(child.pid)], stderr=subprocess.PIPE)
+            check(f"address {wrong}", done.returncode == 2 and b"expected an address" in done.stderr, done.stderr)
+        core = core_of(child, folder)
+        if core is not None:
+            ask(core, said)
+            done = subprocess.run([program, "why", core], stderr=subprocess.PIPE)
+            check("a core without a failure", done.returncode == 2 and b"did not fail at an address" in done.stderr, done)
+            cut = core + ".cut"
+            with open(core, "rb") as source, open(cut, "wb") as out:
+                out.write(source.read(200000))
+            done = subprocess.run([program, "why", hex(said["label"]), cut], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+            check("a core that is cut", done.returncode == 2 and done.stderr.startswith(b"tracealloc: "), done)
+            os.remove(core)
+            os.remove(cut)
+        child.kill()
+        child.communicate()
+        crash = kernel_core_of(path, folder)
+        if crash is not None:
+            core, said = crash
+            ask(core, said)
+            fault = why(core)
+            os.remove(core)
+            aborted = kernel_core_of(path, folder, "abort")
+            done = subprocess.run([program, "why", aborted[0]], stderr=subprocess.PIPE)
+            check("ended without an address", done.returncode == 2 and b"was ended by SIGABRT" in done.stderr, done)
+            check("where it failed", int(fault["place"]["address"], 16) == said["freed"] - 5 + (1 << 40) and
+                  fault["place"]["kind"] == "nothing", fault)
+
+
+main()
+sys.exit(failures > 0)

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""test_guest.py: the process that watches (docs/decisions/0011-keeper.md) is no burden for the program and its tools:
+debuggers, containers, sandboxes, limits, parents that count their children.
+
+Usage: test_guest.py TRACEALLOC LIBRARY CC [unittest arguments]."""
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACEALLOC, LIBRARY, CC = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+del sys.argv[1:4]
+os.environ.pop("LD_PRELOAD", None)
+os.environ["TRACEALLOC_LIBRARY"] = LIBRARY
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void *ours(void) { void *volatile block = malloc(1000); return block; }
+static void refuse(int number)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {4, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
+}
+static void end(const char *how)
+{
+    if (strcmp(how, "segv") == 0) *(volatile int *)16 = 1;
+    if (strcmp(how, "term") == 0) kill(getpid(), SIGTERM);
+    exit(3);
+}
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "refused") == 0) { /* NUMBER… -- PROGRAM */
+        for (argv += 2; strcmp(*argv, "--") != 0; argv++) refuse(atoi(*argv));
+        execv(argv[1], argv + 1);
+        return 126;
+    }
+    if (strcmp(argv[1], "clone") == 0) { /* behind libc's back */
+        int status;
+        pid_t child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        if (child == 0) { for (int i = 0; i < 100; i++) ours(); end(argv[2]); }
+        waitpid(child, &status, 0);
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    if (strcmp(argv[1], "children") == 0) { /* of a process that has the orphans too */
+        int count = 0;
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        for (int i = 0; i < 5; i++) if (fork() == 0) { ours(); if (i & 1) exit(0); _exit(0); }
+        while (wait(NULL) > 0) count++;
+        printf("%d children\n", count);
+        return 0;
+    }
+    for (int i = 0; i < 100; i++) ours();
+    if (strcmp(argv[1], "ignored") == 0) { signal(SIGTERM, SIG_IGN); kill(getpid(), SIGTERM); }
+    end(argv[1]);
+}
+"""
+
+
+def numbers_of(*names):
+    text = "#include <sys/syscall.h>\n" + "\n".join(f"SYS_{name}" for name in names)
+    done = subprocess.run([CC, "-E", "-P", "-"], input=text.encode(), stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().split()[-len(names):]
+
+
+def is_possible(*command):
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+UNSHARE = ["unshare", "-Urpf"] if os.getuid() else ["unshare", "-pf"]
+
+
+class Guest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        os.chmod(cls.folder, 0o777)
+        os.chdir(cls.folder)
+        with open("program.c", "w") as file:
+            file.write(PROGRAM)
+        subprocess.run([CC, "-g", "-O1", "-w", "-o", "program", "program.c"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        shutil.rmtree(cls.folder)
+
+    def tearDown(self):
+        for name in glob.glob("x.*"):
+            if os.path.isdir(name):
+                shutil.rmtree(name)
+            else:
+                os.unlink(name)
+
+    def run_it(self, *command, before=(), options=()):
+        return subprocess.run([*before, TRACEALLOC, "run", "-o", "x.ta", *options, *command], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, text=True)
+
+    def facts(self, name):
+        done = subprocess.run([TRACEALLOC, "info", name, "--csv"], stdout=subprocess.PIPE, check=True, text=True)
+        return dict(line.split(",", 1) for line in done.stdout.splitlines())
+
+    def ours(self, name):
+        done = subprocess.run([TRACEALLOC, "top", name, "--by", "function", "--csv", "-n", "0"], stdout=subprocess.PIPE,
+                              check=True, text=True)
+        rows = [line for line in done.stdout.splitlines() if "ours" in line]
+        return rows[0] if rows else ""
+
+    def assert_has_ours(self, name):
+        self.assertIn("100000", self.ours(name))
+
+    def recordings(self):
+        return sorted(glob.glob("x.ta*") + glob.glob("x.run/*.ta*"))
+
+    def test_an_unknown_clone_has_a_recording_of_its_own(self):
+        for how, status, reason in (("exit", 3, "exit"), ("segv", 128 + signal.SIGSEGV, "end")):
+            self.assertEqual(self.run_it("./program", "clone", how).returncode, status)
+            names = self.recordings()
+            self.assertEqual(len(names), 2, names)
+            self.assertEqual(sorted(self.facts(name)["reason"] for name in names), sorted(["exit", reason]))
+            self.assert_has_ours([name for name in names if name != "x.ta"][0])
+            self.tearDown()
+
+    @unittest.skipUnless(is_possible(*UNSHARE, "true"), "no namespaces of processes here")
+    def test_with_its_namespace_everybody_ends(self):
+        """The init of a namespace takes all others of it along: the last entry is taken before."""
+        for how in ("segv", "exit"):
+            self.run_it(*UNSHARE, "./program", how)
+            names = [name for name in self.recordings() if self.ours(name)]
+            self.assertEqual(len(names), 1, self.recordings())
+            self.assert_has_ours(names[0])
+            self.assertEqual(self.facts(names[0])["reason"], "end" if how == "segv" else "exit")
+            self.tearDown()
+
+    @unittest.skipUnless(is_possible(*UNSHARE, "true"), "no namespaces of processes here")
+    def test_a_process_beside_init_ends_by_a_signal(self):
+        for how in ("segv", "term", "ignored"):
+            self.run_it(*UNSHARE, "sh", "-c", f"./program {how}; exit 5")
+            names = [name for name in self.recordings() if self.ours(name)]
+            self.assertEqual(len(names), 1, (how, self.recordings()))
+            self.assert_has_ours(names[0])
+            self.tearDown()
+
+    @unittest.skipUnless(is_possible(*UNSHARE, "true"), "no namespaces of processes here")
+    def test_run_is_init(self):
+        dead = "while grep -qs '^State:.Z' /proc/[0-9]*/status; do sleep 0.05; done"
+        done = self.run_it("sh", "-c", f"(./program exit &); (./program exit &); ./program exit; {dead}; exit 4",
+                           before=[*UNSHARE, "--mount-proc"])
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertGreaterEqual(len([name for name in self.recordings() if self.ours(name)]), 1)
+
+    def test_filters_of_system_calls(self):
+        """Without close_range all is as ever; without processes and threads what can be caught is."""
+        close_range, clone, clone3, futex_waitv = numbers_of("close_range", "clone", "clone3", "futex_waitv")
+        for refused in ((close_range,), (futex_waitv,)):
+            self.assertEqual(self.run_it("./program", "segv", before=["./program", "refused", *refused, "--"]).returncode,
+                             -signal.SIGSEGV)
+            self.assert_has_ours("x.ta")
+            self.tearDown()
+        for how, status in (("segv", -signal.SIGSEGV), ("term", -signal.SIGTERM), ("exit", 3)):
+            done = self.run_it("./program", "refused", clone, clone3, "--", "./program", how)
+            self.assertEqual(done.returncode, status)
+            self.assert_has_ours("x.ta")
+            self.assertIn("could not be started", done.stderr)
+            self.assertIn("could not be started", self.facts("x.ta")["missing"])
+            if how == "segv":
+                self.assertEqual(self.facts("x.ta")["crash.signal"], "SIGSEGV")
+            self.tearDown()
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv") and shutil.which("prlimit"), "only root can become somebody else")
+    def test_few_processes_are_left_to_the_program(self):
+        """What the user may start is the program's."""
+        command = f"exec prlimit --nproc=8 setpriv --reuid {60000 + os.getpid() % 5000} --regid 65534 --clear-groups " \
+                  "sh -c './program exit; ./program segv; sleep 0.01 & sleep 0.01 & sleep 0.01 & wait; exit 6'"
+        done = self.run_it("sh", "-c", command)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertNotIn("fork", done.stderr)
+        self.assertIn("ulimit -u", done.stderr)
+        self.assertEqual(len([name for name in self.recordings() if self.ours(name)]), 2)
+
+    def test_nobody_has_children_that_are_not_its_own(self):
+        for _ in range(5):
+            done = self.run_it("./program", "children")
+            self.assertEqual(done.stdout, "5 children\n")
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_debuggers_see_one_thread(self):
+        done = self.run_it("gdb", "-q", "-nx", "-batch", "-ex", "break ours", "-ex", "run", "-ex", "info threads",
+                           "-ex", "delete", "-ex", "continue", "-ex", "kill", "--args", "./program", "segv")
+        self.assertNotIn("New Thread", done.stdout)
+        self.assertIn("SIGSEGV", done.stdout)
+        self.assertEqual(len([line for line in done.stdout.splitlines() if "LWP" in line]), 1, done.stdout)
+        names = [name for name in self.recordings() if self.ours(name)]
+        self.assertEqual(len(names), 1, done.stdout)
+        self.assert_has_ours(names[0])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,182 @@
+/* test_describe.c: ta_describe says whose memory an address is, in any place: a live block, one that was freed, stacks,
+ * variables, functions, and what nobody knows; in a signal handler; in too small a buffer. The program runs itself with
+ * the options that make blocks known, because they are read before main. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tracealloc/domain.h"
+#include "unity.h"
+#include "tests/support/names.h"
+
+static char text[8192];
+int described_variable[16] = {1};
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+}
+
+static const char *describe(const void *pointer)
+{
+    errno = 77;
+    size_t length = ta_describe(pointer, text, sizeof text);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EQUAL_size_t(strlen(text), length);
+    TEST_ASSERT_EQUAL_CHAR('\n', text[length - 1]);
+    return text;
+}
+
+static void expect(const void *pointer, const char *within)
+{
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(describe(pointer), within), text);
+}
+
+__attribute__((noipa)) static char *allocates_for_describe(size_t size)
+{
+    return opaque_pointer(malloc(opaque(size)));
+}
+
+__attribute__((noipa)) static void frees_for_describe(void *block)
+{
+    free(block);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void test_a_live_block_is_told_with_its_stack(void)
+{
+    char *block = allocates_for_describe(300);
+    expect(block, ": a block of 300 bytes\nAllocated at (most recent call first):\n  allocates_for_describe ");
+    expect(block, "test_describe.c:");
+    expect(block + 17, ": 17 bytes inside a block of 300 bytes\nAllocated at");
+    free(block);
+    char *large = allocates_for_describe(5 << 20);
+    expect(large + 1000000, ": 1000000 bytes inside a block of 5242880 bytes\nAllocated at");
+    free(large);
+    char *one = allocates_for_describe(1);
+    expect(one, ": a block of 1 byte\n");
+    free(one);
+}
+
+static void test_the_domain_of_a_block_is_named(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, ta_domain_set_name(5, "parser"));
+    char *block = ta_domain_malloc(5, 10);
+    expect(block + 1, ": 1 byte inside a block of 10 bytes of domain parser\nAllocated at");
+    free(block);
+}
+
+static void test_a_freed_block_is_told_with_both_stacks(void)
+{
+    char *block = allocates_for_describe(120);
+    frees_for_describe(block);
+    char start[64];
+    snprintf(start, sizeof start, ": 3 bytes inside a block of 120 bytes, which thread %d freed\n", (int)getpid());
+    expect(block + 3, start);
+    expect(block, "\nFreed at (most recent call first):\n  frees_for_describe ");
+    expect(block, "\nAllocated at (most recent call first):\n  allocates_for_describe ");
+}
+
+static void *describe_of_another(void *address)
+{
+    free(malloc(100)); /* so that the thread is known */
+    char mine[512];
+    ta_describe(address, mine, sizeof mine);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(mine, ": on the stack of thread "), mine);
+    expect(mine, ": on the stack of thread ");
+    return NULL;
+}
+
+static void test_stacks_variables_and_functions_are_told(void)
+{
+    int local = 0;
+    char start[64];
+    snprintf(start, sizeof start, ": on the stack of thread %d\n", (int)getpid());
+    expect(&local, start);
+    pthread_t thread;
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, describe_of_another, &local));
+    pthread_join(thread, NULL);
+    expect(&described_variable[0], ": described_variable (");
+    expect(&described_variable[3], ": described_variable+0xc (");
+    expect((const void *)(uintptr_t)allocates_for_describe, ": allocates_for_describe (");
+}
+
+static void test_what_nobody_knows_is_told_as_such(void)
+{
+    expect(NULL, "0x0: the null pointer\n");
+    expect((const void *)0x1234, "0x1234: in no memory that is known\n");
+    expect((const void *)UINTPTR_MAX, "0xffffffffffffffff: in no memory that is known\n");
+    expect((const void *)(UINTPTR_MAX / 2), "0x7fffffffffffffff: in no memory that is known\n");
+}
+
+static void test_a_small_buffer_gets_what_fits_and_the_length_of_all(void)
+{
+    char *block = allocates_for_describe(300), small[32];
+    size_t length = strlen(describe(block));
+    memset(small, 'x', sizeof small);
+    TEST_ASSERT_EQUAL_size_t(length, ta_describe(block, small, 20));
+    TEST_ASSERT_EQUAL_CHAR('\0', small[19]);
+    TEST_ASSERT_EQUAL_CHAR('x', small[20]);
+    TEST_ASSERT_EQUAL_STRING_LEN(text, small, 19);
+    TEST_ASSERT_EQUAL_size_t(length, ta_describe(block, NULL, 0));
+    free(block);
+}
+
+static const void *asked_in_handler;
+
+/* Once more, a moment of the program's own time after the answer: however long that takes, the program goes on. */
+static void signal_soon(long microseconds)
+{
+    TEST_ASSERT_EQUAL_INT(0, setitimer(ITIMER_PROF, &(struct itimerval){{0, 0}, {0, microseconds}}, NULL));
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    ta_describe(asked_in_handler, text, sizeof text);
+    signal_soon(1000);
+}
+
+/* Also while the thread is anywhere in the allocator, on a stack with little room. */
+static void test_signal_handlers_are_answered(void)
+{
+    static char stack[16384];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    TEST_ASSERT_EQUAL_INT(0, sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL));
+    TEST_ASSERT_EQUAL_INT(0, sigaction(SIGPROF, &action, NULL));
+    asked_in_handler = allocates_for_describe(300);
+    signal_soon(1000);
+    for (int i = 0; i < 300000; i++)
+        free(opaque_pointer(malloc(opaque((size_t)(i % 3000)))));
+    raise(SIGPROF);
+    signal_soon(0);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(text, ": a block of 300 bytes\nAllocated at"), text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(text, "  allocates_for_describe "), text);
+}
+
+int main(int argc, char **argv)
+{
+    const char *options = getenv("TRACEALLOC_OPTIONS");
+    if (options == NULL || strstr(options, "remember_frees") == NULL) {
+        setenv("TRACEALLOC", "20", 1);
+        setenv("TRACEALLOC_OPTIONS", "remember_frees=1000", 1);
+        execv("/proc/self/exe", argv);
+    }
+    (void)argc;
+    UNITY_BEGIN();
+    RUN_TEST(test_a_live_block_is_told_with_its_stack);
+    RUN_TEST(test_the_domain_of_a_block_is_named);
+    RUN_TEST(test_a_freed_block_is_told_with_both_stacks);
+    RUN_TEST(test_stacks_variables_and_functions_are_told);
+    RUN_TEST(test_what_nobody_knows_is_told_as_such);
+    RUN_TEST(test_a_small_buffer_gets_what_fits_and_the_length_of_all);
+    RUN_TEST(test_signal_handlers_are_answered);
+    return UNITY_END();
+}

@@ -1,0 +1,293 @@
+/* test_kept_stacks.c: stacks that are met again and again are answered from what was kept of them (trace/kept_stacks.h) — and never
+ * when a word of them has changed. The same call sites with the same registers are reached by ways that differ only
+ * further out, in every order. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <unity.h>
+
+#include "alloc/alloc.h"
+#include "trace/kept_stacks.h"
+#include "tracealloc.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
+
+enum { SITES = 4, WAYS = 5, FRAMES = 64 };
+
+struct request {
+    int site, way;
+    void *block;
+    void *inner_return, *outer_return; /* where two of its frames return to */
+};
+
+NOINLINE static void site(struct request *request)
+{
+    switch (request->site) {
+    case 0:
+        request->block = ta_malloc(10);
+        break;
+    case 1:
+        request->block = ta_malloc(200);
+        break;
+    case 2:
+        request->block = ta_calloc(3, 7);
+        break;
+    default:
+        request->block = ta_malloc(33);
+        break;
+    }
+    request->inner_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+NOINLINE static void middle(struct request *request)
+{
+    site(request);
+    request->outer_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+/* The same frame, whichever call is taken: only a return address tells. */
+#define WAY(number, text)                                                                                              \
+    case number:                                                                                                       \
+        middle(request);                                                                                               \
+        __asm__ volatile("nop # " text ::: "memory");                                                                  \
+        break
+
+NOINLINE static void outer(struct request *request)
+{
+    switch (request->way) {
+        WAY(0, "way 0");
+        WAY(1, "way 1");
+        WAY(2, "way 2");
+        WAY(3, "way 3");
+        WAY(4, "way 4");
+    }
+    KEEP(request);
+}
+
+static int is_true(const struct request *request)
+{
+    void *frames[FRAMES];
+    size_t count = ta_get_object_traceback(request->block, frames, FRAMES, NULL);
+    size_t at = 0;
+    while (at < count && frames[at] != request->inner_return)
+        at++;
+    return at + 1 < count && frames[at + 1] == request->outer_return;
+}
+
+void setUp(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+}
+
+void tearDown(void)
+{
+    ta_stop();
+}
+
+static const char *run_in_every_order(unsigned rounds)
+{
+    unsigned random = 7;
+    for (unsigned round = 0; round < rounds; round++) {
+        /* First in turn, so that all are kept; then at random. */
+        random = random * 1103515245u + 12345u;
+        unsigned chosen = round < rounds / 2 ? round : random >> 16;
+        struct request request = {.site = (int)(chosen % SITES), .way = (int)(chosen / SITES % WAYS)};
+        outer(&request);
+        int right = is_true(&request);
+        ta_free(request.block);
+        if (!right)
+            return "a stack of another way";
+    }
+    return NULL;
+}
+
+static void test_the_ways_differ_in_nothing_but_a_return_address(void)
+{
+    void *returns[WAYS];
+    for (int way = 0; way < WAYS; way++) {
+        struct request request = {.way = way};
+        outer(&request);
+        ta_free(request.block);
+        returns[way] = request.outer_return;
+        for (int other = 0; other < way; other++)
+            TEST_ASSERT_TRUE(returns[other] != returns[way]);
+    }
+}
+
+static void test_a_kept_stack_with_a_changed_word_further_out_is_walked_again(void)
+{
+    const char *complaint = run_in_every_order(20000);
+    TEST_ASSERT_NULL_MESSAGE(complaint, complaint);
+}
+
+static void *in_thread(void *unused)
+{
+    (void)unused;
+    return (void *)(uintptr_t)run_in_every_order(20000);
+}
+
+static void test_threads_keep_stacks_of_their_own(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, in_thread, NULL));
+    for (int i = 0; i < 4; i++) {
+        void *complaint;
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], &complaint));
+        TEST_ASSERT_NULL_MESSAGE(complaint, complaint);
+    }
+}
+
+static int kept_now(void)
+{
+    return (int)ta__self->near->nodes_used - 1;
+}
+
+static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)
+{
+    struct request first = {.site = 0}; /* what ended with the threads of other tests is noticed now */
+    outer(&first);
+    ta_free(first.block);
+    int before = kept_now();
+    for (int round = 0; round < 4; round++)
+        for (int number = 0; number < SITES; number++) {
+            struct request request = {.site = number};
+            outer(&request);
+            ta_free(request.block);
+        }
+    TEST_ASSERT_GREATER_OR_EQUAL_INT(before + SITES, kept_now());
+    TEST_ASSERT_LESS_OR_EQUAL_INT(before + 2 * SITES - 1, kept_now()); /* forks are counted too */
+}
+
+static void test_another_limit_forgets_what_was_kept(void)
+{
+    struct request request = {.site = 1, .way = 2};
+    for (int i = 0; i < 8; i++) {
+        request.site = i % 2;
+        outer(&request);
+        ta_free(request.block);
+    }
+    TEST_ASSERT_GREATER_THAN_INT(0, kept_now());
+    ta_stop();
+    TEST_ASSERT_EQUAL_INT(0, ta_start(3));
+    for (int i = 0; i < 8; i++) {
+        request.site = i % 2;
+        outer(&request);
+        size_t total;
+        void *frames[FRAMES];
+        TEST_ASSERT_EQUAL_size_t(3, ta_get_object_traceback(request.block, frames, FRAMES, &total));
+        TEST_ASSERT_GREATER_THAN_size_t(3, total);
+        ta_free(request.block);
+    }
+}
+
+NOINLINE static size_t deep(int depth, struct request *request)
+{
+    if (depth == 0) {
+        outer(request);
+        return (size_t)is_true(request);
+    }
+    size_t right = deep(depth - 1, request);
+    KEEP(&right);
+    return right;
+}
+
+static void test_more_stacks_than_there_is_room_for_are_still_told_apart(void)
+{
+    for (int round = 0; round < 12; round++)
+        for (int depth = 0; depth < 400; depth++) {
+            struct request request = {.site = (depth + round) % SITES, .way = depth % WAYS};
+            TEST_ASSERT_EQUAL_size_t(1, deep(depth, &request));
+            ta_free(request.block);
+        }
+}
+
+/* ---- frames that are found by the frame pointer -------------------------------------------------------------------
+ * The function with a block of changing size on its stack is found from its frame pointer. Its caller makes room where
+ * the other call's frame was, and leaves what stands there: the stack pointer and every word that was looked at are the
+ * same for both, and only the frame pointer says that the return address is another one. */
+
+enum { ROOM = 512 };
+
+NOINLINE static void innermost(struct request *request)
+{
+    request->block = ta_malloc(24);
+    KEEP(request);
+}
+
+NOINLINE static void found_by_frame_pointer(struct request *request, size_t room)
+{
+    char *block = __builtin_alloca(room);
+    KEEP(block);
+    innermost(request);
+    request->outer_return = __builtin_return_address(0);
+    KEEP(block);
+}
+
+NOINLINE static void of_two_calls(struct request *request, size_t room)
+{
+    char *block = __builtin_alloca(room);
+    KEEP(block);
+    if (request->way == 0) {
+        found_by_frame_pointer(request, ROOM);
+        __asm__ volatile("nop # one call" ::: "memory");
+    } else {
+        found_by_frame_pointer(request, 0);
+        __asm__ volatile("nop # the other call" ::: "memory");
+    }
+    KEEP(block);
+}
+
+static int is_in_traceback(const struct request *request, const void *address)
+{
+    void *frames[FRAMES];
+    size_t count = ta_get_object_traceback(request->block, frames, FRAMES, NULL), at = 0;
+    while (at < count && frames[at] != address)
+        at++;
+    return at < count;
+}
+
+/* After `times` calls of one kind, one of the other, all from one place. */
+NOINLINE static void compare_calls(int times, int way)
+{
+    struct request requests[2] = {{.way = way}, {.way = 1 - way}};
+    for (int i = 0; i <= times; i++) {
+        struct request *request = &requests[i == times];
+        of_two_calls(request, request->way == 0 ? 0 : ROOM);
+        if (i + 1 < times)
+            ta_free(request->block);
+    }
+    TEST_ASSERT_TRUE(requests[0].outer_return != requests[1].outer_return);
+    for (int i = 0; i < 2; i++) {
+        TEST_ASSERT_TRUE(is_in_traceback(&requests[i], requests[i].outer_return));
+        TEST_ASSERT_FALSE(is_in_traceback(&requests[i], requests[1 - i].outer_return));
+        ta_free(requests[i].block);
+    }
+}
+
+static void test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one(void)
+{
+    for (int times = 1; times < 8; times++)
+        for (int way = 0; way < 2; way++)
+            compare_calls(times, way);
+}
+
+int main(void)
+{
+    static char output[1 << 16];
+    setvbuf(stdout, output, _IOFBF, sizeof output);
+    ta__process_ready();
+    UNITY_BEGIN();
+    RUN_TEST(test_the_ways_differ_in_nothing_but_a_return_address);
+    RUN_TEST(test_a_kept_stack_with_a_changed_word_further_out_is_walked_again);
+    RUN_TEST(test_threads_keep_stacks_of_their_own);
+    RUN_TEST(test_stacks_met_in_turn_are_kept_after_the_second_time);
+    RUN_TEST(test_another_limit_forgets_what_was_kept);
+    RUN_TEST(test_more_stacks_than_there_is_room_for_are_still_told_apart);
+    RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
+    return UNITY_END();
+}

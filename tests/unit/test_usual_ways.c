@@ -1,0 +1,239 @@
+/* test_usual_ways.c: realloc, calloc, aligned blocks and frees elsewhere, on the ways that are made for speed — what they
+ * count is exact to the byte, and blocks are what was asked for. A process of its own: whoever once tracked an address, as
+ * the tests of parity do, goes the slow way from then on. */
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <unity.h>
+
+#include "tests/support/random.h"
+#include "tracealloc.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static const int limits[] = {1, 20};
+static const size_t sizes[] = {1, 8, 24, 60, 64, 100, 120, 128, 500, 900, 1000, 1024, 1025, 4000, 16000, 20000, 40000};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+    ta_stop();
+}
+
+static size_t current(void)
+{
+    size_t now;
+    ta_get_traced_memory(&now, NULL);
+    return now;
+}
+
+static size_t peak(void)
+{
+    size_t highest;
+    ta_get_traced_memory(NULL, &highest);
+    return highest;
+}
+
+static void fill(unsigned char *block, size_t size, unsigned char first)
+{
+    for (size_t i = 0; i < size; i++)
+        block[i] = (unsigned char)(first + i);
+}
+
+static void expect_filled(const unsigned char *block, size_t size, unsigned char first)
+{
+    for (size_t i = 0; i < size; i++)
+        if (block[i] != (unsigned char)(first + i))
+            TEST_FAIL_MESSAGE("a byte of the block is another");
+}
+
+static void *innermost(const void *block)
+{
+    void *frames[1] = {NULL};
+    size_t total;
+    TEST_ASSERT_GREATER_THAN(0, ta_get_object_traceback(block, frames, 1, &total));
+    return frames[0];
+}
+
+static void for_each_limit(void (*check)(void))
+{
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        TEST_ASSERT_EQUAL(0, ta_start(limits[i]));
+        check();
+        TEST_ASSERT_EQUAL(0, current());
+        ta_stop();
+    }
+}
+
+/* ---- realloc ---- */
+
+NOINLINE static void *asked_here(void *block, size_t size)
+{
+    block = ta_realloc(block, size);
+    __asm__ volatile("");
+    return block;
+}
+
+static void from_each_size_to_each(void)
+{
+    for (size_t i = 0; i < SIZES * SIZES; i++) {
+        size_t from = sizes[i / SIZES], to = sizes[i % SIZES];
+        unsigned char *block = ta_malloc(from);
+        fill(block, from, (unsigned char)i);
+        void *who = innermost(block);
+        block = asked_here(block, to);
+        expect_filled(block, from < to ? from : to, (unsigned char)i);
+        TEST_ASSERT_EQUAL(to, ta_usable_size(block));
+        TEST_ASSERT_EQUAL(to, current());
+        TEST_ASSERT_NOT_EQUAL(who, innermost(block));
+        TEST_ASSERT_EQUAL(0, (uintptr_t)block % 16);
+        ta_free(block);
+        TEST_ASSERT_EQUAL(0, current());
+    }
+}
+
+static void test_realloc_is_a_free_and_a_malloc(void)
+{
+    for_each_limit(from_each_size_to_each);
+}
+
+/* So many that pages fill up and empty. */
+static void change_many(void)
+{
+    enum { BLOCKS = 5000, CHANGES = 40000 };
+    static unsigned char *blocks[BLOCKS];
+    static size_t held[BLOCKS];
+    size_t sum = 0;
+    uint64_t random = 7;
+    memset(blocks, 0, sizeof blocks);
+    memset(held, 0, sizeof held);
+    for (int i = 0; i < CHANGES; i++) {
+        size_t at = (size_t)(random_next(&random) % BLOCKS);
+        size_t size = (size_t)(random_next(&random) % 300) + 1;
+        blocks[at] = ta_realloc(blocks[at], size);
+        expect_filled(blocks[at], held[at] < size ? held[at] : size, (unsigned char)at);
+        fill(blocks[at], size, (unsigned char)at);
+        sum += size - held[at];
+        held[at] = size;
+        TEST_ASSERT_EQUAL(sum, current());
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        ta_free(blocks[i]);
+}
+
+static void test_many_blocks_change(void)
+{
+    for_each_limit(change_many);
+}
+
+static void move_once(void)
+{
+    void *block = ta_malloc(600);
+    ta_reset_peak();
+    block = ta_realloc(block, 1000);
+    TEST_ASSERT_EQUAL(1000, peak());
+    ta_free(block);
+}
+
+static void test_a_move_is_no_peak_of_both(void)
+{
+    for_each_limit(move_once);
+}
+
+/* ---- others' blocks ---- */
+
+/* What the C library has for the thread is counted, too. */
+struct handed {
+    void *blocks[100];
+    int is_right;
+};
+
+static void *grow_and_free(void *argument)
+{
+    struct handed *handed = argument;
+    size_t others = current() - 100 * 64;
+    for (int i = 0; i < 100; i++)
+        handed->blocks[i] = ta_realloc(handed->blocks[i], i % 2 == 0 ? 60 : 700);
+    handed->is_right = current() - others == 50 * 60 + 50 * 700;
+    for (int i = 0; i < 100; i++)
+        ta_free(handed->blocks[i]);
+    handed->is_right &= current() == others;
+    return NULL;
+}
+
+static void test_another_thread_changes_and_frees(void)
+{
+    for (size_t limit = 0; limit < sizeof limits / sizeof limits[0]; limit++) {
+        struct handed handed;
+        pthread_t thread;
+        TEST_ASSERT_EQUAL(0, ta_start(limits[limit]));
+        for (int i = 0; i < 100; i++)
+            handed.blocks[i] = i % 3 == 0 ? ta_aligned_alloc(64, 64) : ta_malloc(64);
+        TEST_ASSERT_EQUAL(0, pthread_create(&thread, NULL, grow_and_free, &handed));
+        TEST_ASSERT_EQUAL(0, pthread_join(thread, NULL));
+        TEST_ASSERT_TRUE(handed.is_right);
+        ta_stop();
+    }
+}
+
+/* ---- aligned, zeroed ---- */
+
+static void align_each(void)
+{
+    for (size_t alignment = 8; alignment <= 2048; alignment *= 2)
+        for (int i = 0; i < SIZES; i++) {
+            unsigned char *blocks[3] = {ta_aligned_alloc(alignment, sizes[i]), ta_memalign(alignment, sizes[i]), NULL};
+            TEST_ASSERT_EQUAL(0, ta_posix_memalign((void **)&blocks[2], alignment, sizes[i]));
+            TEST_ASSERT_EQUAL(3 * sizes[i], current());
+            for (int each = 0; each < 3; each++) {
+                TEST_ASSERT_EQUAL(0, (uintptr_t)blocks[each] % alignment);
+                TEST_ASSERT_EQUAL(sizes[i], ta_usable_size(blocks[each]));
+                fill(blocks[each], sizes[i], (unsigned char)each);
+            }
+            for (int each = 0; each < 3; each++) {
+                expect_filled(blocks[each], sizes[i], (unsigned char)each);
+                ta_free(blocks[each]);
+                TEST_ASSERT_EQUAL((size_t)(2 - each) * sizes[i], current());
+            }
+        }
+}
+
+static void test_aligned_blocks_are_counted_and_freed(void)
+{
+    for_each_limit(align_each);
+}
+
+static void zero_each(void)
+{
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < SIZES; i++) {
+            unsigned char *block = ta_calloc(1, sizes[i]);
+            for (size_t at = 0; at < sizes[i]; at++)
+                TEST_ASSERT_EQUAL(0, block[at]);
+            TEST_ASSERT_EQUAL(sizes[i], current());
+            memset(block, 0xFF, sizes[i]);
+            ta_free(block);
+        }
+}
+
+static void test_calloc_is_zero_and_counted(void)
+{
+    for_each_limit(zero_each);
+}
+
+int main(void)
+{
+    UNITY_BEGIN();
+    RUN_TEST(test_realloc_is_a_free_and_a_malloc);
+    RUN_TEST(test_many_blocks_change);
+    RUN_TEST(test_a_move_is_no_peak_of_both);
+    RUN_TEST(test_another_thread_changes_and_frees);
+    RUN_TEST(test_aligned_blocks_are_counted_and_freed);
+    RUN_TEST(test_calloc_is_zero_and_counted);
+    return UNITY_END();
+}

@@ -1,0 +1,235 @@
+/* kept_stacks.h: the stacks that a thread met again and again, each with the words it was read from.
+ *
+ * The memo (capture.h) remembers one stack, the last. A program's loop mostly makes several requests in turn, from
+ * stacks that differ in a few inner frames; walking those frames again each time is what tracing would cost most. So a
+ * stack that is met a second time with the same registers is kept here: when all its words still hold their values, it
+ * is the same stack (for the reason given in capture.c), and its leaf is the answer. Nothing else is touched.
+ *
+ *   heads        by return address and sp: the node of these registers, a path or a fork; and the latest path found
+ *   path         one stack: its words, innermost first, are values of its chunks, found at sp + offsets
+ *   fork         several, equal as far as the word at sp + offset: what that word is now says which branch to take
+ *   branches     (fork, word) → path or further fork
+ *
+ *                  ┌──────┐  word: a  ┌──────┐ word: p ┌──────┐
+ *        head ────▶│ fork ├──────────▶│ fork ├────────▶│ path │ all its words are compared
+ *                  │      ├────┐      │      ├────┐    └──────┘
+ *                  └──────┘ b  ▼      └──────┘ q  ▼
+ *
+ * A fork only chooses, so that it may read anything; what is compared in the end is the whole stack. Only the owner
+ * reads and writes. When there is no more room, or rules or limit change, all is forgotten at once. */
+#ifndef TA_TRACE_KEPT_STACKS_H
+#define TA_TRACE_KEPT_STACKS_H
+
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/hash.h"
+#include "trace/trace.h"
+#include "trace/unwind/rule_cache.h"
+#include "trace/thread_state.h"
+
+/* The thread's own small table of rules, in front of the one that all share: the latter gives each call site a cache
+ * line and every 128 bytes of code a page, which a walk of three frames pays in misses. Nobody else reads or writes it,
+ * so that an entry is just address and rule. It is void when the shared table's tag has moved. */
+struct ta__near_rule {
+    uint64_t ip;
+    uint64_t rule;
+};
+/* The same for the table of leaves; void when numbers come to mean other leaves. */
+struct ta__near_leaf {
+    uint64_t hash;
+    uint64_t leaf;
+};
+/* With a limit of one frame: a call site, and what its blocks are counted as. Void with the kept stacks. */
+struct ta__near_site {
+    uint64_t ip;
+    struct ta__source_counts *row;
+    uint32_t leaf, domain;
+};
+enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024, TA__NEAR_SITES = 256 };
+
+enum {
+    TA__KEPT_NODES = 4096, /* the first is none */
+    TA__KEPT_HEADS = 4096,
+    TA__KEPT_BRANCHES = 8192,
+    TA__KEPT_CANDIDATES = 16384,
+    TA__KEPT_CHUNKS = 20480,
+    TA__KEPT_WORDS_EACH = 1024,
+    TA__KEPT_CHUNK = 4,
+};
+
+/* Words of a stack and where they are read. They are compared two chunks at a time, of an odd number one first. */
+struct ta__kept_chunk {
+    _Alignas(16) uint64_t values[TA__KEPT_CHUNK];
+    uint32_t offsets[TA__KEPT_CHUNK];
+};
+
+struct ta__kept_node {
+    _Alignas(TA_CACHE_LINE) uint64_t ip;
+    uint64_t sp;          /* with bit 0 where the domain is not 0, so that requests in domain 0 need not ask for it */
+    uint64_t fp, fp_mask; /* 0 where fp does not decide what lies further out */
+    const char *chunks_end;
+    int32_t chunks_begin; /* from there, in bytes; of a fork: of one of its paths. The last is filled up by repetition;
+                             of an odd number, one chunk in front of the first */
+    uint32_t leaf;        /* 0: a fork */
+    uint32_t domain;
+    uint16_t next;         /* another node with the same head */
+    uint16_t fork_at : 15; /* a fork's word, counted from the innermost */
+    uint16_t is_odd : 1;   /* the number of chunks */
+    uint64_t stack_high;   /* of the stack that all its words lie in; 0: the thread's own */
+};
+
+struct ta__kept_head {
+    uint32_t recent; /* the path found last, tried first, if it is on the thread's own stack: its distance in bytes */
+    uint16_t root;
+};
+
+struct ta__kept_branch {
+    uint64_t word;
+    uint32_t fork; /* near->era | its number; an entry of another era is empty */
+    uint32_t node;
+};
+
+/* All that a thread keeps beside its memo. */
+struct ta__near {
+    uint64_t tag;          /* the tag of the shared rules that rules and paths come from */
+    uint32_t leaf_meaning; /* when the near leaves were true */
+    uint32_t nodes_used, chunks_used, branches_used;
+    uint32_t era; /* above the bits of a node's number */
+    struct ta__near_rule rules[TA__NEAR_RULES];
+    struct ta__near_leaf leaves[TA__NEAR_LEAVES];
+    struct ta__near_site sites[TA__NEAR_SITES];
+    struct ta__kept_head heads[TA__KEPT_HEADS];
+    uint32_t candidates[TA__KEPT_CANDIDATES]; /* stacks that were walked lately */
+    struct ta__kept_branch branches[TA__KEPT_BRANCHES];
+    struct ta__kept_node nodes[TA__KEPT_NODES];
+    struct ta__kept_chunk chunks[TA__KEPT_CHUNKS];
+};
+
+TA_INLINE struct ta__near_site *ta__near_site_of(struct ta__near *near, uint64_t ip)
+{
+    return &near->sites[(uint32_t)ip * UINT32_C(0x9E3779B1) >> 24];
+}
+_Static_assert(TA__NEAR_SITES == 1 << 8, "as many as the number has bits");
+
+TA_INLINE uint32_t ta__kept_head_of(uint64_t ip, uint64_t sp)
+{
+    return (((uint32_t)ip + (uint32_t)sp) * UINT32_C(0x9E3779B1)) >> 20;
+}
+_Static_assert(TA__KEPT_HEADS == 1 << 12, "as many as the number has bits");
+
+/* All but the stack, which is the same where sp is, if it is the thread's own. */
+TA_INLINE int ta__kept_has_registers(const struct ta__kept_node *node, uint64_t ip, uint64_t sp, uint64_t fp,
+                                     uint32_t domain)
+{
+    return node->ip == ip && node->sp == (sp | (domain != 0)) && (domain == 0 || node->domain == domain) &&
+           ((node->fp ^ fp) & node->fp_mask) == 0;
+}
+
+/* Do the words still have their values? They are looked at two to a register, without a branch between: that takes fewer
+ * instructions, and less time, than one by one (docs/performance-causes.md). */
+#if defined(__SSE2__)
+typedef __m128i ta__kept_same;
+#define TA__KEPT_SAME_AT_FIRST _mm_set1_epi32(-1)
+
+TA_READS_STACKS_INLINE __m128i ta__kept_chunk_same(const struct ta__kept_chunk *chunk, uint64_t sp, __m128i same)
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < TA__KEPT_CHUNK; i += 2) {
+        __m128d words = _mm_load_sd((const double *)(sp + chunk->offsets[i]));
+        words = _mm_loadh_pd(words, (const double *)(sp + chunk->offsets[i + 1]));
+        __m128i values = _mm_load_si128((const __m128i *)(const void *)&chunk->values[i]);
+        __m128i equal = _mm_cmpeq_epi8(_mm_castpd_si128(words), values);
+        /* Said in so many words, for gcc would gather the results in a tree, which takes copies. */
+        __asm__("pand %1, %0" : "+x"(same) : "x"(equal));
+    }
+    return same;
+}
+
+TA_INLINE int ta__kept_all_same(__m128i same)
+{
+    return _mm_movemask_epi8(same) == 0xFFFF;
+}
+#else
+typedef uint64_t ta__kept_same; /* what differs */
+#define TA__KEPT_SAME_AT_FIRST UINT64_C(0)
+
+TA_READS_STACKS_INLINE uint64_t ta__kept_chunk_same(const struct ta__kept_chunk *chunk, uint64_t sp, uint64_t differs)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < TA__KEPT_CHUNK; i++)
+        differs |= *(const uint64_t *)(sp + chunk->offsets[i]) ^ chunk->values[i];
+    return differs;
+}
+
+TA_INLINE int ta__kept_all_same(uint64_t differs)
+{
+    return differs == 0;
+}
+#endif
+
+TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_node *path, uint64_t sp)
+{
+    const struct ta__kept_chunk *end = (const struct ta__kept_chunk *)(const void *)path->chunks_end;
+    const struct ta__kept_chunk *at =
+        (const struct ta__kept_chunk *)(const void *)(path->chunks_end + path->chunks_begin);
+    ta__kept_same same = TA__KEPT_SAME_AT_FIRST;
+    if (path->is_odd)
+        goto odd;
+    do {
+        same = ta__kept_chunk_same(at, sp, same);
+    odd:
+        same = ta__kept_chunk_same(at + 1, sp, same);
+        at += 2;
+    } while (at != end);
+    return ta__kept_all_same(same);
+}
+
+/* The leaf of any stack that is kept and unchanged, or 0; it is then the most recent one of its head. */
+uint32_t ta__kept_find_further(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain);
+
+/* The leaf of the stack that was found last of those that begin like this one, if it is unchanged; or 0. The rules that
+ * it was found by are still true: who changes them changes the gate. */
+TA_INLINE uint32_t ta__kept_find_recent(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
+                                        uint32_t domain)
+{
+    const struct ta__near *near = self->near;
+    const struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
+    const struct ta__kept_node *path =
+        (const struct ta__kept_node *)(const void *)((const char *)near->nodes + head->recent);
+    if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp)))
+        return 0;
+    if (path->leaf == 0)
+        __builtin_unreachable(); /* a path, on the thread's own stack */
+    return path->leaf;
+}
+
+/* Of all that are kept. */
+TA_INLINE uint32_t ta__kept_find(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain)
+{
+    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
+    return TA_LIKELY(leaf != 0) ? leaf : ta__kept_find_further(self, ip, sp, fp, domain);
+}
+
+/* The memo holds a stack of these registers, found by walking: keeps it. `stack_high` as the walk began. */
+TA_COLD void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
+                           uint32_t domain);
+
+/* Was this stack walked before, not long ago? */
+TA_INLINE int ta__kept_is_met_again(struct ta__near *near, uint32_t leaf, uint64_t sp)
+{
+    uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1);
+    uint32_t *candidate = &near->candidates[key >> 18];
+    if (*candidate == key)
+        return 1;
+    *candidate = key;
+    return 0;
+}
+_Static_assert(TA__KEPT_CANDIDATES == 1 << 14, "as many as the number has bits");
+
+/* None counts any more. */
+void ta__kept_forget(struct ta__near *near);
+
+#endif
