@@ -119,12 +119,12 @@ static int is_stack(const struct ta__target *target, const struct ta__region *re
     return 0;
 }
 
-/* What a mapping is where nothing of ours is in it. */
-static enum ta__part kind_of(const struct ta_image *image, const struct ta__region *region)
+/* What a mapping is at an address where nothing of ours is in it. */
+static enum ta__part kind_at(const struct ta_image *image, const struct ta__region *region, uint64_t address)
 {
     const struct ta__target *target = &image->target;
     const struct ta__object_file *library = image->layout.object;
-    const struct ta__object_file *object = ta__target_object(target, region->start);
+    const struct ta__object_file *object = ta__target_object(target, address);
     int is_object = object != NULL &&
                     (region->path == 0 || object->path == region->path ||
                      strcmp(ta__target_string(target, object->path), ta__target_string(target, region->path)) == 0);
@@ -164,11 +164,12 @@ static int part_of(enum ta__memory_owner owner, enum ta__part own)
 static void explain_region(struct ta__memory_parts *memory, const struct ta_image *image, size_t number)
 {
     const struct ta__region *region = &image->target.regions[number];
-    enum ta__part own = kind_of(image, region);
     uint64_t by_part[TA__PARTS + 1] = {0}, most = 0;
     for (uint64_t at = region->start; at < region->end;) {
-        uint64_t end = region->end;
-        int part = part_of(ta__heap_owner(&image->pages, at, &end), own);
+        /* What the program maps right behind an object's data is one mapping with them. */
+        const struct ta__object_file *object = ta__target_object(&image->target, at);
+        uint64_t end = object != NULL && object->end < region->end ? object->end : region->end;
+        int part = part_of(ta__heap_owner(&image->pages, at, &end), kind_at(image, region, at));
         uint64_t bytes = ta__resident_bytes(&memory->resident, at, end);
         if (part >= 0)
             memory->parts[part] += bytes;
@@ -176,7 +177,7 @@ static void explain_region(struct ta__memory_parts *memory, const struct ta_imag
         memory->mappings[number] += bytes;
         at = end;
     }
-    memory->kinds[number] = (uint8_t)own;
+    memory->kinds[number] = (uint8_t)kind_at(image, region, region->start);
     for (int i = 0; i <= TA__PARTS; i++)
         if (by_part[i] > most) {
             most = by_part[i];

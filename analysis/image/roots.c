@@ -64,17 +64,25 @@ static int is_stack_in_waiting(struct ta__target *target, const struct ta__regio
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static int may_hold_pointers(const struct ta_image *image, const struct ta__region *region)
+static int may_hold_pointers(const struct ta__target *target, const struct ta__region *region)
 {
-    const struct ta__target *target = &image->target;
-    const struct ta__object_file *library = image->layout.object;
-    int has_own_file = ta__target_object(target, target->entry_phdr) != library;
     if ((region->flags & TA__REGION_READ) == 0 || (region->flags & TA__REGION_SPECIAL) != 0 ||
         (!target->is_core && region->rss == 0 && region->swap == 0))
         return 0;
-    if ((region->flags & (TA__REGION_SHARED | TA__REGION_WRITE)) == TA__REGION_SHARED)
-        return 0;
-    return !(has_own_file && library != NULL && region->start >= library->start && region->start < library->end);
+    return (region->flags & (TA__REGION_SHARED | TA__REGION_WRITE)) != TA__REGION_SHARED;
+}
+
+/* The library's own data are no roots where it is a file of its own. What the program maps right behind them is one
+ * mapping with them. */
+static enum ta__memory_owner owner_of(const struct ta_image *image, uint64_t address, uint64_t *end)
+{
+    const struct ta__object_file *library = image->layout.object;
+    if (library == NULL || address >= library->end ||
+        ta__target_object(&image->target, image->target.entry_phdr) == library)
+        return ta__heap_owner(&image->pages, address, end);
+    uint64_t edge = address < library->start ? library->start : library->end;
+    *end = edge < *end ? edge : *end;
+    return edge == library->end ? TA__OWNER_TABLES : ta__heap_owner(&image->pages, address, end);
 }
 
 struct piece {
@@ -116,7 +124,7 @@ static int add_region(struct ta__block_graph *graph, struct ta_image *image, con
     uint64_t limit = image->target.is_core ? region->start + region->stored_bytes : region->end;
     for (uint64_t at = live_from(&image->target, region), end; at < limit; at = end) {
         end = limit;
-        enum ta__memory_owner owner = ta__heap_owner(&image->pages, at, &end);
+        enum ta__memory_owner owner = owner_of(image, at, &end);
         if (owner != TA__OWNER_PROGRAM)
             continue;
         for (uint64_t from = at, to; from < end; from = to) {
@@ -147,7 +155,7 @@ static int add_in_turn(struct ta__block_graph *graph, struct ta_image *image, en
     for (size_t i = 0; i < target->region_count && result == 0; i++) {
         const struct ta__region *region = &target->regions[i];
         uint64_t table = 0;
-        if (!may_hold_pointers(image, region) || turn_of(target, region) != turn)
+        if (!may_hold_pointers(target, region) || turn_of(target, region) != turn)
             continue;
         if (is_stack_in_waiting(&image->target, region, &table))
             result = ta__graph_add_roots(graph, region->start, (const uint8_t *)&table, sizeof table);

@@ -1,8 +1,10 @@
 // pointing.cpp: a program whose pointers are known: it says "NAME ADDRESS" for what why.py asks about, then waits; or, with
 // the word "crash", fails at an address that belongs to nothing; or, with "abort", ends itself.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <link.h>
 #include <map>
 #include <memory>
 #include <pthread.h>
@@ -90,6 +92,34 @@ __attribute__((noinline)) static void wipe()
     __asm__ volatile("" : : : "rbx", "r12", "r13", "r14", "r15", "memory");
 }
 
+// A page right behind the data of the library that malloc is in: the kernel makes one mapping of both.
+static int find_library_end(struct dl_phdr_info *info, size_t, void *end)
+{
+    uintptr_t inside = reinterpret_cast<uintptr_t>(&malloc), low = UINTPTR_MAX, high = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) &segment = info->dlpi_phdr[i];
+        if (segment.p_type != PT_LOAD)
+            continue;
+        uintptr_t from = info->dlpi_addr + segment.p_vaddr, to = from + segment.p_memsz;
+        low = from < low ? from : low;
+        high = to > high ? to : high;
+    }
+    if (inside < low || inside >= high)
+        return 0;
+    *static_cast<uintptr_t *>(end) = (high + 4095) & ~uintptr_t(4095);
+    return 1;
+}
+
+static void **page_behind_the_library()
+{
+    uintptr_t end = 0;
+    if (dl_iterate_phdr(find_library_end, &end) == 0)
+        return nullptr;
+    void *page = mmap(reinterpret_cast<void *>(end), 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return page == MAP_FAILED ? nullptr : static_cast<void **>(page);
+}
+
 int main(int count, char **words)
 {
     pthread_t thread;
@@ -101,6 +131,10 @@ int main(int count, char **words)
     void **cell = static_cast<void **>(mapped) + 100;
     *cell = malloc(999);
     say("of_mapping", *cell);
+    if (void **behind = page_behind_the_library()) {
+        behind[7] = malloc(888);
+        say("of_neighbour", behind[7]);
+    }
     freed = static_cast<char *>(malloc(640));
     free(freed);
     say("freed", freed + 5);

@@ -70,6 +70,10 @@ def ask(what, said, has_registers=True):
     check("thread-local storage", thread["reached"], thread)
     mapping = why(what, hex(said["of_mapping"]))
     check("a pointer in a mapping", "mapping" in [root["kind"] for root in mapping["referrers"]], mapping)
+    if "of_neighbour" in said: # else the page there was taken
+        neighbour = why(what, hex(said["of_neighbour"]))
+        check("a pointer in a mapping that begins with the library's data",
+              "mapping" in [root["kind"] for root in neighbour["referrers"]], neighbour)
     freed = why(what, hex(said["freed"]))
     check("a freed block", freed["place"]["kind"] == "free" and freed["place"]["size"] >= 640, freed)
     victim = why(what, hex(said["victim"]))
