@@ -15,6 +15,7 @@
 
 /* Until alloc/process.c has set the process up, every operation takes its cold path. */
 uint32_t ta__gate = TA__GATE_PENDING;
+int ta__stop_patience_ms = 5000;
 
 static struct {
     struct ta__lock stop_lock; /* held from stop to resume */
@@ -129,8 +130,8 @@ static void pause_a_little(void)
     nanosleep(&moment, NULL); /* a signal may end it early: patience is counted in time, not in pauses */
 }
 
-/* Does the thread sleep, as the kernel sees it? No answer is no. */
-static int is_asleep(int32_t thread)
+/* What the thread does, as the kernel sees it: R runs or waits for a processor, S sleeps … No answer is 0. */
+static char state_of(int32_t thread)
 {
     char path[64] = "/proc/self/task/";
     char digits[16];
@@ -147,7 +148,7 @@ static int is_asleep(int32_t thread)
     if (descriptor >= 0)
         close(descriptor);
     const char *name_end = got > 0 ? memrchr(text, ')', (size_t)got) : NULL; /* "17 (a name) S …" */
-    return name_end != NULL && name_end + 2 < text + got && name_end[2] == 'S';
+    return name_end != NULL && name_end + 2 < text + got ? name_end[2] : '\0';
 }
 
 enum outcome { OUTSIDE, LATE, FORKS };
@@ -159,7 +160,7 @@ struct patience {
 };
 
 /* A fork waits no longer for who sleeps inside: it is in a handler that waits for something, perhaps for this fork. */
-enum { SLEEPER_PATIENCE_MS = 100, SLEEPER_CHECK_MS = 10 };
+enum { SLEEPER_PATIENCE_MS = 100, SLEEPER_CHECK_MS = 10, STARVED_CHECK_MS = 100 };
 
 /* Does any thread show that it forks inside? It cannot come out before it has forked, and no more can those that wait
  * for a lock that it holds: they show nothing. */
@@ -169,6 +170,26 @@ static int somebody_forks(void)
         if (ta__safepoint_is_present(slot) && ta__load_acquire(&ta__safepoint_member(slot)->in_op) == TA__IN_OP_FORKS)
             return 1;
     return 0;
+}
+
+/* Has any other thread that is inside only no processor? Others sleep until it is done. */
+static int somebody_starves(void)
+{
+    int32_t self = (int32_t)syscall(SYS_gettid);
+    for (int slot = ta__safepoint_size(); slot-- > 0;) {
+        int32_t thread = ta__load_relaxed(&safepoint.tids[slot]);
+        if (ta__safepoint_is_present(slot) && thread != self && ta__safepoint_is_inside(ta__safepoint_member(slot)) &&
+            state_of(thread) == 'R')
+            return 1;
+    }
+    return 0;
+}
+
+/* The moment until which is waited on, when `now` is beyond the limit. */
+static int64_t prolonged(const struct patience *patience, int64_t now)
+{
+    int64_t last = patience->limit_ms + (TA__STOP_STARVED_FACTOR - 1) * (int64_t)ta__stop_patience_ms;
+    return now < last && somebody_starves() ? now + STARVED_CHECK_MS : now;
 }
 
 static enum outcome wait_until_outside(int slot, const struct patience *patience)
@@ -191,11 +212,11 @@ static enum outcome wait_until_outside(int slot, const struct patience *patience
         int64_t now = now_ms();
         if (!patience->forks && somebody_forks())
             return FORKS;
-        if (now >= limit)
+        if (now >= limit && (limit < patience->limit_ms || (limit = prolonged(patience, now)) <= now))
             return LATE;
         if (patience->forks && now >= look_next) {
             look_next = now + SLEEPER_CHECK_MS;
-            if (is_asleep(ta__load_relaxed(&safepoint.tids[slot])))
+            if (state_of(ta__load_relaxed(&safepoint.tids[slot])) == 'S')
                 return FORKS;
         }
         pause_a_little();
@@ -237,7 +258,7 @@ static void open_gate(void)
 static enum outcome hold_the_world(const struct ta__safepoint_member *self)
 {
     int saved_errno = errno;
-    const struct patience patience = {.limit_ms = now_ms() + TA__STOP_PATIENCE_MS};
+    const struct patience patience = {.limit_ms = now_ms() + ta__stop_patience_ms};
     enum outcome outcome;
     for (;;) {
         ta__lock_acquire(&safepoint.stop_lock);
@@ -247,7 +268,8 @@ static enum outcome hold_the_world(const struct ta__safepoint_member *self)
             break;
         open_gate();
         ta__lock_release(&safepoint.stop_lock);
-        if (outcome == LATE || now_ms() >= patience.limit_ms)
+        int64_t now = now_ms();
+        if (outcome == LATE || (now >= patience.limit_ms && prolonged(&patience, now) <= now))
             break;
         pause_a_little();
     }
@@ -340,7 +362,7 @@ uint32_t ta__safepoint_stop_for_fork(struct ta__safepoint_member *self)
     else
         safepoint.opens_at_depth &= ~bit;
     close_gate();
-    enum outcome outcome = wait_for_others(self, &(struct patience){now_ms() + TA__STOP_PATIENCE_MS, 1});
+    enum outcome outcome = wait_for_others(self, &(struct patience){now_ms() + ta__stop_patience_ms, 1});
     note_outcome(outcome == OUTSIDE && safepoint.depth == 0 && safepoint.in_op_before == 0 &&
                  safepoint.view_before != 0);
     ta__store_release(&safepoint.forker, (int32_t)syscall(SYS_gettid));
@@ -386,7 +408,7 @@ static int fork_is_stuck(int *times_asleep, int64_t *look_next)
     if (forker == 0 || now < *look_next)
         return 0;
     *look_next = now + FORKER_CHECK_MS;
-    *times_asleep = is_asleep(forker) ? *times_asleep + 1 : 0;
+    *times_asleep = state_of(forker) == 'S' ? *times_asleep + 1 : 0;
     return *times_asleep >= FORKER_CHECKS && ta__cas_acq_rel(&safepoint.forker, &forker, (int32_t)FORK_IS_STUCK);
 }
 

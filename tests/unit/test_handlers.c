@@ -156,12 +156,51 @@ static void *is_inside_until_told(void *unused)
     return unused;
 }
 
-/* Who does not come out is waited for five seconds, and after that only a moment; nobody is held meanwhile. */
+/* Runs all the time, and comes out when the stop has waited for it longer than for one that sleeps. */
+static void *computes_inside_for_long(void *unused)
+{
+    ta_free(ta_malloc(1));
+    uint32_t view = ta__self->safepoint.view;
+    ta__self->safepoint.view = 0;
+    __atomic_store_n(&has_begun, 1, __ATOMIC_SEQ_CST);
+    while ((ta__gate_read() & TA__GATE_PENDING) == 0)
+        ;
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < ta__stop_patience_ms + 100);
+    __atomic_store_n(&has_left, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ta__self->safepoint.view, view, __ATOMIC_RELEASE);
+    return unused;
+}
+
+/* As a thread does that a busy machine gives no processor. */
+static void test_a_stop_waits_longer_for_who_is_about_to_come_out(void)
+{
+    pthread_t thread;
+    has_begun = has_left = 0;
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, computes_inside_for_long, NULL));
+    while (!__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST))
+        sched_yield();
+    ta__stop_patience_ms = 1000;
+    enum ta__stop outcome = ta__safepoint_stop(&ta__self->safepoint);
+    uint32_t left = __atomic_load_n(&has_left, __ATOMIC_SEQ_CST);
+    if (outcome == TA__STOP_DONE)
+        ta__safepoint_resume(&ta__self->safepoint);
+    pthread_join(thread, NULL);
+    ta__stop_patience_ms = 5000;
+    TEST_ASSERT_EQUAL_INT(TA__STOP_DONE, outcome);
+    TEST_ASSERT_EQUAL_UINT32(1, left);
+}
+
+/* Who sleeps inside is waited for five seconds (here less), and after that only a moment; nobody is held meanwhile. */
 static void test_a_stop_that_somebody_misses_is_refused_and_holds_nobody(void)
 {
     pthread_t thread;
     size_t before, after;
     has_begun = may_leave = 0;
+    ta__stop_patience_ms = 300;
     void *block = ta_malloc(100);
     ta_get_traced_memory(&before, NULL);
     TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, is_inside_until_told, NULL));
@@ -173,6 +212,7 @@ static void test_a_stop_that_somebody_misses_is_refused_and_holds_nobody(void)
         TEST_ASSERT_FALSE(ta__safepoint_is_shut(ta__self->safepoint.view));
     }
     ta_clear_traces();
+    ta__stop_patience_ms = 5000;
     ta_get_traced_memory(&after, NULL);
     TEST_ASSERT_GREATER_OR_EQUAL_size_t(before, after); /* refused, too */
     __atomic_store_n(&may_leave, 1, __ATOMIC_SEQ_CST);
@@ -581,6 +621,7 @@ int main(void)
     RUN_TEST(test_what_a_handler_frees_is_freed_soon_in_a_thread_that_is_traced);
     RUN_TEST(test_all_that_a_handler_frees_is_freed);
     RUN_TEST(test_a_stop_waits_until_every_other_thread_is_outside);
+    RUN_TEST(test_a_stop_waits_longer_for_who_is_about_to_come_out);
     RUN_TEST(test_a_stop_that_somebody_misses_is_refused_and_holds_nobody);
 #if !defined(__SANITIZE_THREAD__) /* its own locks do not survive a fork out of many threads */
     RUN_TEST(test_a_fork_waits_until_every_other_thread_is_outside);
