@@ -163,15 +163,27 @@ TA_COLD static void free_emptied(mi_page_t *page, struct ta__thread *self)
     } /* else in a signal handler, and the page stays as it is: it may be used again */
 }
 
+/* 0: not a plain block, or one that must take the slow path. Marked before it is looked at: another thread may destroy the
+ * page with its domain. */
+TA_INLINE int free_plain_with_header(void *user, struct ta__thread *self, mi_page_t *page)
+{
+    if (TA_UNLIKELY(!begin_marked(self)))
+        return 0;
+    int is_plain = ta__mark_size_if(user, ta__check_of_kind(TA__KIND_PLAIN)) < page->block_size;
+    if (is_plain)
+        ta__heap_free(page, (char *)user - TA__MARK_SIZE);
+    ta__leave(self);
+    return is_plain;
+}
+
 /* Not every block is traced: the header is there because the block is of a domain, or headers are always there, or it is
  * one of the few. */
 __attribute__((noinline)) static void free_with_header(void *user, struct ta__thread *self, mi_page_t *page)
 {
     uint32_t gate;
-    if (ta__mark_size_if(user, ta__check_of_kind(TA__KIND_PLAIN)) < page->block_size && begin_marked(self)) {
-        ta__heap_free(page, (char *)user - TA__MARK_SIZE);
-        ta__leave(self);
-    } else if (self->domains != NULL && ta__begin_sealed(self, &gate, 0)) {
+    if (free_plain_with_header(user, self, page))
+        return;
+    if (self->domains != NULL && ta__begin_sealed(self, &gate, 0)) {
         ta__free_in_domain(user, self, gate, page);
     } else {
         free_slow(user);
