@@ -22,7 +22,8 @@ TRACEALLOC, LIBRARY, CC, CXX = [os.path.abspath(name) for name in sys.argv[1:3]]
 KILLS = int(sys.argv[5])
 del sys.argv[1:6]
 os.environ.pop("LD_PRELOAD", None)
-os.environ["TRACEALLOC_LIBRARY"] = LIBRARY
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import other_users
 
 PROGRAM = r"""
 #include <fcntl.h>
@@ -121,6 +122,7 @@ class Ends(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
+        os.environ["TRACEALLOC_LIBRARY"] = other_users.open_to_all(cls.folder, LIBRARY)
         os.chdir(cls.folder)
         for name, compiler, more in (("program.c", CC, ()), ("program.cpp", CXX, ("-pthread",))):
             with open(name, "w") as file:
@@ -473,7 +475,6 @@ int main(int argc, char **argv)
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
     def test_the_file_of_one_who_gave_up_root_is_thinned_by_run(self):
-        os.chmod(self.folder, 0o755)
         os.chmod("truth", 0o666)
         self.run_thinned(*NOBODY)
         self.assert_whole("x.ta")
@@ -484,7 +485,6 @@ int main(int argc, char **argv)
     def test_run_is_stopped_while_it_gives_a_file_its_name(self):
         """In front of its lock and behind it. Who watches the program does not wait for ever, and what `run` does when it
         goes on is what it takes it for."""
-        os.chmod(self.folder, 0o755)
         with open("stop.c", "w") as file:
             file.write("""
 #define _GNU_SOURCE
@@ -543,7 +543,6 @@ int renameat2(int base, const char *from, int other, const char *to, unsigned fl
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
     def test_programs_that_follow_each_other_without_rights_keep_their_files(self):
         """All want the same name in a folder where none of them may make a file, most of them at once."""
-        os.chmod(self.folder, 0o755)
         environment = {**os.environ, "TRACEALLOC_OPTIONS": "interval=0.01"}
         wanted = ["./program_c truth return", "sh -c exec ./program_c truth return",
                   "sh -c exec sh -c 'exec ./program_c truth return'"]

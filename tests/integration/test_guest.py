@@ -15,7 +15,8 @@ import unittest
 TRACEALLOC, LIBRARY, CC = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 del sys.argv[1:4]
 os.environ.pop("LD_PRELOAD", None)
-os.environ["TRACEALLOC_LIBRARY"] = LIBRARY
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import other_users
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -93,6 +94,7 @@ class Guest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
+        os.environ["TRACEALLOC_LIBRARY"] = other_users.open_to_all(cls.folder, LIBRARY)
         os.chmod(cls.folder, 0o777)
         os.chdir(cls.folder)
         with open("program.c", "w") as file:
