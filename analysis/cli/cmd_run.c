@@ -284,6 +284,13 @@ char *cli_find_library(void)
 
 /* ---- the output ---- */
 
+/* What is there already and is no file: it is written to as it is, and the folder need not allow more. */
+static int is_device_or_pipe(const char *name)
+{
+    struct stat status;
+    return stat(name, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 /* The pattern for the runtime: absolute, because programs change their folder. */
 static char *output_pattern(const struct settings *settings)
 {
@@ -319,9 +326,10 @@ static char *output_pattern(const struct settings *settings)
         cli_error("run: %s: is a folder: name a file in it with --output", name);
         fail(RUN_TROUBLE);
     }
+    int is_special = is_device_or_pipe(name);
     char *slash = strrchr(name, '/');
     *slash = '\0';
-    if (strchr(name, '%') == NULL && access(*name != '\0' ? name : "/", W_OK | X_OK) != 0) {
+    if (!is_special && strchr(name, '%') == NULL && access(*name != '\0' ? name : "/", W_OK | X_OK) != 0) {
         cli_error("run: %s: %s: no recording can be written there", name, strerror(errno));
         fail(RUN_TROUBLE);
     }
@@ -439,7 +447,8 @@ static char *family_of(const struct settings *settings, const char *pattern, pid
     char *folder = cli_family_folder_of(pattern, process);
     if (folder == NULL || (strlen(folder) <= OUTPUT_MAX && cli_family_make(folder) == 0))
         return folder;
-    cli_warning("run: %s: no folder for the recordings of further processes: they get names beside it", folder);
+    if (!is_device_or_pipe(pattern))
+        cli_warning("run: %s: no folder for the recordings of further processes: they get names beside it", folder);
     free(folder);
     return NULL;
 }
