@@ -201,24 +201,26 @@ static void tell_crash(struct ta_snapshot *snapshot, const char *name)
 /* Large ones are left to who asks for them. */
 enum { FACTS_FILE_MOST = 100 << 20 };
 
-/* Who writes the last entry was killed, too: then there is none. */
+/* Who writes the last entry was killed, too, or found what it reads in pieces: then there is none. */
 static void tell_sudden_end(struct ta_snapshot *snapshot, int end)
 {
     static const char *const last[] = {"exit", "end", "exec"};
     struct ta_snapshot_info info;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (!WIFSIGNALED(end) || WTERMSIG(end) != SIGKILL || ta_snapshot_info(snapshot, &info, sizeof info) != 0)
+    if (!WIFSIGNALED(end) || ta_snapshot_info(snapshot, &info, sizeof info) != 0)
         return;
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         if (strcmp(info.reason, last[i]) == 0)
             return;
     double age = (double)now.tv_sec - (double)info.time_ns / 1e9 + (double)now.tv_nsec / 1e9;
-    fprintf(
-        stderr,
-        "tracealloc: killed together with the process that watches it, as the kernel does when memory runs out: the "
-        "last entry is %.1f s old\n",
-        age > 0 ? age : 0);
+    const char *name = sigabbrev_np(WTERMSIG(end));
+    if (WTERMSIG(end) == SIGKILL)
+        fputs("tracealloc: killed together with the process that watches it, as the kernel does when memory runs out",
+              stderr);
+    else
+        fprintf(stderr, "tracealloc: ended by SIG%s while what it held could not be read", name != NULL ? name : "NAL");
+    fprintf(stderr, ": the last entry is %.1f s old\n", age > 0 ? age : 0);
 }
 
 static void tell_facts(const struct cli_recording *row, int end)

@@ -118,6 +118,11 @@ def is_waited_for(names):
         return any(line.split()[1] == "->" and line.split()[6].split(":")[2] in numbers for line in file)
 
 
+def children_of(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+        return [int(number) for number in file.read().split()]
+
+
 class Ends(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -563,6 +568,39 @@ int renameat2(int base, const char *from, int other, const char *to, unsigned fl
             self.assertTrue(set(wanted) < set(found), found)
             self.assertEqual(self.recorded("x.ta"), self.truth()[:2])
             self.tearDown()
+
+    def test_who_watches_is_killed_and_then_the_program_crashes(self):
+        """What could not be recorded is said."""
+        with open("waits.c", "w") as file:
+            file.write("""
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    char byte;
+    void *volatile block = malloc(100000);
+    write(1, "ready\\n", 6);
+    read(0, &byte, 1);
+    signal(SIGSEGV, SIG_DFL); /* and nobody else is asked */
+    raise(SIGSEGV);
+    return block == NULL;
+}
+""")
+        subprocess.run([CC, "-g", "-O1", "-w", "-o", "waits", "waits.c"], check=True)
+        with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./waits"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TRACEALLOC_OPTIONS": "interval=0.01"}) as running:
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            process = children_of(running.pid)[0]
+            while subprocess.run([TRACEALLOC, "check", "x.ta"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 check=False).returncode != 0:
+                time.sleep(0.01)
+            for keeper in children_of(process):
+                os.kill(keeper, signal.SIGKILL)
+            _, said = running.communicate("x")
+        self.assertEqual(running.returncode, -signal.SIGSEGV, said)
+        self.assertRegex(said, r"\ntracealloc: ended by SIGSEGV while what it held could not be read: the last entry is "
+                               r"[0-9.]+ s old\n")
 
     def test_run_itself_is_killed_and_the_program_goes_on(self):
         with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", "x.ta", "./program_c", "truth", "never"]) as running:
