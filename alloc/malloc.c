@@ -66,7 +66,7 @@ __attribute__((cold, noipa)) static void *traced_rest(size_t size, struct ta__th
 TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
                                    uint32_t gate, enum asks asks)
 {
-    uint32_t leaf = ta__capture(self, ip, sp, fp, 0);
+    uint32_t leaf = ta__capture_further(self, ip, sp, fp, 0);
     void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
         return traced_rest(size, self, leaf, gate, asks);

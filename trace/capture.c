@@ -8,8 +8,9 @@
  * states of its last walk and every word they were read from (slots). A new walk stops as soon as its state equals a
  * remembered one and all remembered words further out still have their values: unwinding is a function of the registers
  * and of the words it reads, so the rest of the stack must be the same. In a program's inner loop that is the first
- * state; otherwise one to five steps. When a word further out has changed, the states inside it are still right: the
- * walk goes on from the change and may rejoin further out.
+ * state; otherwise one to five steps. Where a return address further out has changed, and the new one's frame is laid out
+ * as the old one's was, as it is when a function calls from elsewhere, the memo is corrected in place; else the walk goes
+ * on to that state and beyond, and may rejoin further out.
  *
  * fp takes part only where it matters: code without frame pointers uses the register for anything, and its value is
  * irrelevant as far as the next frame that restores it from memory (TA__STATE_NEEDS_FP). A saved fp that no frame
@@ -44,10 +45,16 @@ struct memo_layout {
 static struct memo_layout memo_layout(uint32_t window)
 {
     size_t states = 2 * (size_t)window;
-    struct memo_layout layout = {states * sizeof(struct ta__state),
+    struct memo_layout layout = {(states + 1) * sizeof(struct ta__state),
                                  states * TA__SLOTS_PER_STATE * sizeof(struct ta__slot), 0};
     layout.bytes = 2 * (layout.states_bytes + layout.slots_bytes);
     return layout;
+}
+
+/* The memo's outermost state has one more in front, where the mapping begins. */
+static struct ta__state *memo_begin(struct ta__state *states)
+{
+    return states - 1;
 }
 
 /* Both halves of memo and walk in one mapping: address space only, touched as deep as stacks go. What the old one held
@@ -58,16 +65,14 @@ static int memo_map(struct ta__thread *self, uint32_t window, uint32_t new_count
     char *memory = ta__memory_map(layout.bytes);
     if (memory == NULL)
         return 0;
-    struct ta__state *states = (struct ta__state *)memory;
+    struct ta__state *states = (struct ta__state *)memory + 1;
     struct ta__slot *slots = (struct ta__slot *)(memory + layout.states_bytes);
     struct ta__state *new_states = (struct ta__state *)(memory + layout.states_bytes + layout.slots_bytes);
     struct ta__slot *new_slots = (struct ta__slot *)(memory + 2 * layout.states_bytes + layout.slots_bytes);
     struct ta__state *old = self->states;
     if (old != NULL) {
-        if (self->depth > 0) {
-            memcpy(states, old, self->depth * sizeof *states);
-            memcpy(slots, self->slots, old[self->depth - 1].slot_end * sizeof *slots);
-        }
+        memcpy(memo_begin(states), memo_begin(old), (self->depth + 1) * sizeof *states);
+        memcpy(slots, self->slots, old[(int64_t)self->depth - 1].slot_end * sizeof *slots);
         memcpy(new_states, self->new_states, new_count * sizeof *new_states);
         memcpy(new_slots, self->new_slots, new_extra_count * sizeof *new_slots);
     }
@@ -76,7 +81,7 @@ static int memo_map(struct ta__thread *self, uint32_t window, uint32_t new_count
     self->new_slots = new_slots;
     ta__store_relaxed(&self->states, states); /* others may measure it */
     if (old != NULL)
-        ta__memory_unmap(old, memo_layout(self->window).bytes);
+        ta__memory_unmap(memo_begin(old), memo_layout(self->window).bytes);
     ta__store_relaxed(&self->window, window);
     return 1;
 }
@@ -108,12 +113,12 @@ int ta__capture_thread_init(struct ta__thread *self)
 
 size_t ta__capture_resident(const struct ta__thread *thread)
 {
-    const struct ta__state *states = ta__load_relaxed(&thread->states);
+    struct ta__state *states = ta__load_relaxed(&thread->states);
     const struct ta__near *near = ta__load_relaxed(&thread->near);
     const struct ta__source_counts *counts = ta__load_acquire(&thread->counts);
     size_t bytes = 0;
     if (states != NULL)
-        bytes += ta__memory_resident(states, memo_layout(ta__load_relaxed(&thread->window)).bytes);
+        bytes += ta__memory_resident(memo_begin(states), memo_layout(ta__load_relaxed(&thread->window)).bytes);
     if (near != NULL)
         bytes += ta__memory_resident(near, sizeof *near);
     if (counts != NULL)
@@ -133,7 +138,8 @@ void ta__capture_forget_leaves(struct ta__thread *self)
     uint32_t meaning = ta__load_acquire(&ta__leaf_meaning);
     if (self->near->leaf_meaning == meaning)
         return;
-    memset(self->near->leaves, 0, sizeof self->near->leaves);
+    if (self->near->tag != 0) /* before the first walk there are none */
+        memset(self->near->leaves, 0, sizeof self->near->leaves);
     self->near->leaf_meaning = meaning;
 }
 
@@ -148,7 +154,7 @@ void ta__capture_give_back(void)
         if (thread->states == NULL)
             continue;
         thread->depth = 0;
-        ta__memory_reset(thread->states, memo_layout(thread->window).bytes);
+        ta__memory_reset(memo_begin(thread->states), memo_layout(thread->window).bytes);
     }
 }
 
@@ -218,7 +224,7 @@ TA_INLINE TA_READS_STACKS enum step step_usual(struct ta__thread *self, struct w
         cfa = walk->sp + (uint64_t)ta__rule_offset(rule);
     } else if (TA_LIKELY(ta__rule_kind(rule) == TA__RULE_FP)) {
         cfa = walk->fp + (uint64_t)ta__rule_offset(rule);
-        flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+        flags |= TA__STATE_NEEDS_FP;
     } else {
         return STEP_OTHER;
     }
@@ -228,7 +234,7 @@ TA_INLINE TA_READS_STACKS enum step step_usual(struct ta__thread *self, struct w
         fp_slot = cfa;
         if (TA_UNLIKELY(ta__rule_slot_from_fp(rule))) {
             fp_slot = walk->fp;
-            flags |= TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+            flags |= TA__STATE_NEEDS_FP;
         }
         fp_slot += (uint64_t)ta__rule_slot(rule);
         if (TA_UNLIKELY(!is_inside(self, fp_slot, walk->sp)))
@@ -259,7 +265,7 @@ static const uint64_t never_equal;
 /* A thread or coroutine that was started without a caller: the return address is 0. The walk depends on that word. */
 TA_COLD static struct walk end_at_zero(struct ta__thread *self, struct walk walk, uint64_t rule, uint64_t at)
 {
-    uint32_t flags = ta__rule_kind(rule) == TA__RULE_FP ? TA__STATE_NEEDS_FP | TA__STATE_FP_RULE : 0;
+    uint32_t flags = ta__rule_kind(rule) == TA__RULE_FP ? TA__STATE_NEEDS_FP : 0;
     read_extra(self, &walk, at);
     append_state(self, &walk, 0, rule, TA__STATE_EXTRA | flags);
     return walk;
@@ -281,7 +287,7 @@ TA_COLD static struct walk end_cut_short(struct ta__thread *self, struct walk wa
 {
     uint32_t flags = TA__STATE_CUT_SHORT;
     if (ta__rule_kind(rule) != TA__RULE_UNKNOWN)
-        flags |= TA__STATE_EXTRA | TA__STATE_NEEDS_FP | TA__STATE_FP_RULE;
+        flags |= TA__STATE_EXTRA | TA__STATE_NEEDS_FP;
     append_state(self, &walk, 0, rule, flags);
     walk.last = STEP_END;
     return walk;
@@ -392,33 +398,6 @@ TA_INLINE int is_same(const struct ta__state *state, uint64_t ip, uint64_t sp, u
     return state->sp == sp && state->ip == ip && (state->fp == fp || (state->flags & TA__STATE_NEEDS_FP) == 0);
 }
 
-/* A word that one of the remembered states was read through has changed: the states further in are right and become
- * part of the walk, which goes on from that state (or from an unusual one, which is simply looked at anew). */
-TA_COLD TA_READS_STACKS static struct walk keep_inner_states(struct ta__thread *self, struct walk walk, uint32_t slot)
-{
-    uint64_t fp = walk.fp; /* what it is now; remembered values may be stale where nobody needed them */
-    for (uint32_t index = walk.depth - 1;; index--) {
-        const struct ta__state *state = &self->states[index];
-        uint32_t slots_begin = index > 0 ? self->states[index - 1].slot_end : 0;
-        if (slot > slots_begin || (state->flags & TA__STATE_EXTRA) != 0 || walk.new_count >= self->window) {
-            walk.ip = state->ip;
-            walk.sp = state->sp;
-            walk.fp = fp;
-            walk.depth = index;
-            return walk;
-        }
-        struct ta__state *kept = &self->new_states[walk.new_count++];
-        *kept = *state;
-        kept->fp = fp;
-        kept->slot_end = walk.new_extra_count;
-        /* Only what the frame itself says; what frames further out need is found again when they are. */
-        if ((state->flags & TA__STATE_FP_RULE) == 0)
-            kept->flags &= (uint16_t)~TA__STATE_NEEDS_FP;
-        if (state->flags & TA__STATE_SAVES_FP)
-            fp = word_at(state->fp_slot);
-    }
-}
-
 /* ---- naming the stack -------------------------------------------------------------------------------------------- */
 
 TA_INLINE uint64_t frame_hash(uint64_t ip, uint32_t salt)
@@ -431,14 +410,10 @@ TA_INLINE uint64_t frame_hash(uint64_t ip, uint32_t salt)
 TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t new_count)
 {
     struct ta__state *state = &self->states[depth];
-    struct ta__slot *slot = self->slots;
-    uint64_t hash = HASH_START;
-    uint32_t caller_needs_fp = 0;
-    if (TA_LIKELY(depth > 0)) {
-        hash = state[-1].hash;
-        slot += state[-1].slot_end;
-        caller_needs_fp = state[-1].flags & TA__STATE_NEEDS_FP;
-    }
+    struct ta__slot *slot = self->slots + state[-1].slot_end;
+    uint64_t hash = state[-1].hash;
+    uint32_t caller_needs_fp = state[-1].flags & TA__STATE_NEEDS_FP;
+    uint32_t odd = state[-1].flags & TA__STATE_ODD;
     const struct ta__state *from = &self->new_states[new_count];
     for (uint32_t i = new_count; i-- > 0; state++) {
         from--;
@@ -453,6 +428,7 @@ TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t
                 slot++;
             }
         } else if ((flags & TA__STATE_EXTRA) != 0) {
+            odd = TA__STATE_ODD;
             for (uint32_t extra = i > 0 ? from[-1].slot_end : 0; extra < from->slot_end; extra++)
                 *slot++ = self->new_slots[extra];
         }
@@ -467,11 +443,27 @@ TA_INLINE void push_new_states(struct ta__thread *self, uint32_t depth, uint32_t
         state->hash = hash;
         state->slot_end = (uint32_t)(slot - self->slots);
         state->leaf = 0;
-        state->context = 0;
         state->salt = from->salt;
-        state->flags = (uint16_t)flags;
+        state->flags = (uint16_t)(flags | odd);
     }
     self->depth = depth + new_count;
+    if (self->hashed >= depth)
+        self->hashed = self->depth;
+    if (self->named > depth)
+        self->named = depth;
+}
+
+/* The innermost of the first `depth` states becomes the memo's innermost: its hash must be true, and was not. */
+TA_COLD static void hash_states(struct ta__thread *self, uint32_t depth)
+{
+    struct ta__state *state = &self->states[self->hashed];
+    uint64_t hash = state[-1].hash;
+    for (const struct ta__state *end = &self->states[depth]; state < end; state++) {
+        hash = hash * HASH_STEP + frame_hash(state->ip, state->salt);
+        state->hash = hash;
+        state->leaf = 0;
+    }
+    self->hashed = depth;
 }
 
 TA_INLINE uint32_t total_frames(uint32_t depth)
@@ -492,11 +484,14 @@ TA_INLINE uint32_t leaf_kind(uint32_t total, uint32_t flags)
 }
 
 /* The hash of the `limit` most recent of `depth` states. */
-TA_INLINE uint64_t window_hash(const struct ta__thread *self, uint32_t depth)
+TA_INLINE uint64_t window_hash(struct ta__thread *self, uint32_t depth)
 {
     uint64_t hash = self->states[depth - 1].hash;
-    if (TA_UNLIKELY(depth > self->limit))
+    if (TA_UNLIKELY(depth > self->limit)) {
+        if (depth > self->hashed)
+            hash_states(self, depth);
         hash -= self->states[depth - 1 - self->limit].hash * self->limit_power;
+    }
     return hash;
 }
 
@@ -508,12 +503,10 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
     uint32_t base = 0;
     /* Where nothing is cut off, paths begin at the outermost state, and an earlier request may have named this one's
      * beginning. */
-    for (uint32_t i = begin == 0 ? depth : 0; i-- > 0;)
-        if (self->states[i].context != 0) {
-            base = self->states[i].context;
-            begin = i + 1;
-            break;
-        }
+    if (TA_LIKELY(begin == 0 && self->named != 0)) {
+        begin = self->named < depth ? self->named : depth;
+        base = self->states[begin - 1].context;
+    }
     /* The walk is over: its buffer serves for the path. */
     struct ta__path_frame *path = (struct ta__path_frame *)self->new_slots;
     struct ta__state *first = &self->states[begin];
@@ -527,9 +520,11 @@ TA_COLD static uint32_t leaf_of_new_stack(struct ta__thread *self, uint64_t hash
     uint32_t flags = leaf_flags(&self->states[0]);
     ta__store_release(&self->quiet, ta__load_acquire(&ta__reclaim_round));
     uint32_t leaf = ta__leaf_intern(hash, base, path, length, total_frames(depth), domain, flags);
-    if (TA_LIKELY(depth <= self->limit))
-        for (uint32_t i = 0; i < length; i++)
-            first[i].context = path[i].context;
+    if (TA_UNLIKELY(depth > self->limit || (length > 0 && path[0].context == 0))) /* the tables are full */
+        return leaf;
+    for (uint32_t i = 0; i < length; i++)
+        first[i].context = path[i].context;
+    self->named = depth;
     return leaf;
 }
 
@@ -607,7 +602,8 @@ TA_COLD static uint32_t capture_unknown_stack(struct ta__thread *self, uintptr_t
 
 TA_COLD static void forget_near_rules(struct ta__thread *self, uint64_t tag)
 {
-    memset(self->near->rules, 0, sizeof self->near->rules);
+    if (self->near->tag != 0)
+        memset(self->near->rules, 0, sizeof self->near->rules);
     ta__kept_forget(self->near);
     self->near->tag = tag;
 }
@@ -642,27 +638,105 @@ TA_COLD static int enter_other_stack(struct ta__thread *self, uintptr_t sp)
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* Has the walk met the remembered stack, which is unchanged from here on outwards? Where a word further out has
- * changed, the walk goes on from there. */
+TA_INLINE uint64_t rule_of(struct ta__thread *self, uint64_t ip)
+{
+    struct ta__near_rule *near = near_rule(self->near->rules, ip);
+    return TA_LIKELY(near->ip == ip) ? near->rule : rule_from_afar(near, ip);
+}
+
+/* A remembered frame returns to `ip` now, and sp and fp are what they were: puts it in the place of what the state had, if
+ * all else is as before, the frame's caller above all. 0: it is not; nothing was changed. */
+TA_INLINE int replace_ip(struct ta__thread *self, struct ta__state *state, uint64_t ip)
+{
+    const uint32_t old = state->flags, caller_needs_fp = state[-1].flags & TA__STATE_NEEDS_FP;
+    uint64_t rule = rule_of(self, ip);
+    uint32_t flags = TA__STATE_RETURNS | (old & TA__STATE_ODD) | (ta__rule_in_loader(rule) ? TA__STATE_LOADER : 0);
+    uint64_t cfa = state->sp + (uint64_t)ta__rule_offset(rule), fp_slot = 0;
+    if (ta__rule_kind(rule) == TA__RULE_FP) {
+        cfa += state->fp - state->sp;
+        flags |= TA__STATE_NEEDS_FP;
+    } else if (ta__rule_kind(rule) != TA__RULE_SP) {
+        return 0;
+    }
+    if (ta__rule_saves_fp(rule)) {
+        fp_slot = cfa + (uint64_t)ta__rule_slot(rule);
+        flags |= TA__STATE_SAVES_FP;
+        if (ta__rule_slot_from_fp(rule) || !is_inside(self, fp_slot, state->sp))
+            return 0;
+    } else {
+        flags |= caller_needs_fp;
+    }
+    /* A frame that needs fp has the true one remembered; where the caller's is needed, it is read from where it was. */
+    if ((old & TA__STATE_RETURNS) == 0 || cfa != state[-1].sp || ((flags ^ old) & TA__STATE_NEEDS_FP) != 0 ||
+        (caller_needs_fp != 0 && fp_slot != state->fp_slot) ||
+        ta__rule_return_slot(cfa, fp_slot) != ta__rule_return_slot(cfa, state->fp_slot))
+        return 0;
+    state->ip = ip;
+    state->fp_slot = fp_slot;
+    state->salt = (uint16_t)ta__rule_salt(rule);
+    state->flags = (uint16_t)flags;
+    return 1;
+}
+
+/* The walk met the remembered stack, but for a word further out (of number `changed` - 1). Return addresses are replaced; 1:
+ * then the memo is true again. 0: the walk must go on to the frame that cannot be, without looking at what is remembered
+ * further in. */
+__attribute__((noinline)) TA_READS_STACKS static int rejoin_changed(struct ta__thread *self, struct walk *walk,
+                                                                    uint32_t changed)
+{
+    struct ta__state *top = &self->states[walk->depth - 1];
+    struct ta__state *state = top;
+    uint64_t more = 0, power = 1; /* what the hash has more, by how far in the top is of the state */
+    do {
+        struct ta__slot *slot = &self->slots[changed - 1];
+        for (; state[-1].slot_end >= changed; state--)
+            power *= HASH_STEP;
+        uint64_t word = *slot->at, ip = ta__rule_unsigned_ip(word);
+        if ((state->flags & TA__STATE_RETURNS) == 0 || state[-1].slot_end != changed - 1) {
+            walk->depth = (uint32_t)(state - self->states);
+            return 0;
+        }
+        state--;
+        power *= HASH_STEP;
+        uint64_t hash = frame_hash(state->ip, state->salt);
+        if (ip == 0 || ip >> 63 != 0 || !replace_ip(self, state, ip)) {
+            walk->depth = (uint32_t)(state - self->states);
+            return 0;
+        }
+        slot->value = word;
+        more += (frame_hash(ip, state->salt) - hash) * power;
+        changed = changed_slot(self->slots, lowest_slot(self, walk->depth), changed - 1);
+    } while (changed != 0);
+    uint32_t outermost = (uint32_t)(state - self->states);
+    if (walk->depth <= self->hashed || walk->depth == self->depth) {
+        top->hash += more;
+        top->leaf = 0;
+        self->depth = walk->depth; /* its innermost hash is true */
+    }
+    if (self->hashed > outermost)
+        self->hashed = outermost;
+    if (self->named > outermost)
+        self->named = outermost;
+    return 1;
+}
+
+/* Has the walk met the remembered stack, which is true from here on outwards? */
 TA_INLINE int rejoins(struct ta__thread *self, struct walk *walk)
 {
-    const struct ta__state *states = self->states;
-    while (walk->depth > 0 && states[walk->depth - 1].sp < walk->sp)
-        walk->depth--;
-    if (TA_UNLIKELY(walk->depth == 0) || !is_same(&states[walk->depth - 1], walk->ip, walk->sp, walk->fp))
+    const struct ta__state *at = &self->states[(int64_t)walk->depth - 1];
+    while (at->sp < walk->sp) /* the end's is not */
+        at--;
+    walk->depth = (uint32_t)(at + 1 - self->states);
+    if (!is_same(at, walk->ip, walk->sp, walk->fp))
         return 0;
-    uint32_t changed = changed_slot(self->slots, lowest_slot(self, walk->depth), states[walk->depth - 1].slot_end);
-    if (TA_LIKELY(changed == 0))
-        return 1;
-    *walk = keep_inner_states(self, *walk, changed);
-    return 0;
+    uint32_t changed = changed_slot(self->slots, lowest_slot(self, walk->depth), at->slot_end);
+    return TA_LIKELY(changed == 0) || rejoin_changed(self, walk, changed);
 }
 
 /* One frame further out; STEP_END: there is none. */
 TA_INLINE enum step step(struct ta__thread *self, struct walk *walk)
 {
-    struct ta__near_rule *near = near_rule(self->near->rules, walk->ip);
-    uint64_t rule = TA_LIKELY(near->ip == walk->ip) ? near->rule : rule_from_afar(near, walk->ip);
+    uint64_t rule = rule_of(self, walk->ip);
     uint64_t zero_at = 0;
     enum step how = step_usual(self, walk, rule, &zero_at);
     if (TA_LIKELY(how == STEP_ON))
@@ -693,6 +767,8 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
     uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
     if (TA_UNLIKELY(self->near->tag != tag))
         forget_near_rules(self, tag);
+    if (TA_UNLIKELY(walk.depth == 0)) /* no walk gets further out */
+        self->states[-1] = (struct ta__state){.sp = UINT64_MAX, .hash = HASH_START};
     while (!rejoins(self, &walk)) {
         int is_full =
             TA_UNLIKELY(walk.new_count >= self->window) && !memo_grow(self, walk.new_count, walk.new_extra_count);
@@ -703,6 +779,8 @@ __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(stru
             break;
         }
     }
+    if (TA_UNLIKELY(walk.depth > self->hashed && walk.depth != self->depth))
+        hash_states(self, walk.depth);
     if (walk.new_count == 0) {
         self->depth = walk.depth;
         const struct ta__state *top = &self->states[walk.depth - 1];

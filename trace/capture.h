@@ -11,10 +11,10 @@
 
 /* One frame of the remembered stack: the registers as they were when control would return to it.
  *
- *      states[0]  outermost            slots: the words that were read to get from a state to its caller,
- *      states[1]                       in the order of the states, so that the way from state i to the
- *        …                             outermost is slots[0 … states[i].slot_end). In a walk under way,
- *                                      slot_end counts the unusual words found so far (new_slots).
+ *      states[-1] no frame: an end     slots: the words that were read to get from a state to its caller,
+ *      states[0]  outermost            in the order of the states, so that the way from state i to the
+ *      states[1]                       outermost is slots[0 … states[i].slot_end). In a walk under way,
+ *        …                             slot_end counts the unusual words found so far (new_slots).
  *      states[depth - 1]  called malloc                                                                       */
 struct ta__state {
     _Alignas(TA_CACHE_LINE) /* and the index of one is a shift */
@@ -22,21 +22,21 @@ struct ta__state {
     uint64_t sp;
     uint64_t fp;
     uint64_t fp_slot; /* where the caller's fp was saved, if it was */
-    uint64_t hash;    /* rolling, over this state and all further out */
+    uint64_t hash;    /* rolling, over this state and all further out; see the thread's `hashed` */
     uint32_t slot_end;
-    uint32_t leaf; /* of the stack that begins here, in leaf_domain; 0 = not known */
+    uint32_t leaf; /* where the hash is true: of the stack that begins here, in leaf_domain; 0 = not known */
     uint32_t leaf_domain;
-    uint32_t context; /* of the path from the outermost state to this one; 0 = not known */
+    uint32_t context; /* of the path from the outermost state to this one, if it is one of the thread's `named` */
     uint16_t salt;    /* which occupant of the address */
     uint16_t flags;
 };
 enum {
     TA__STATE_NEEDS_FP = 1,   /* fp decides where a caller is: this frame's, or one's before a frame restores it */
-    TA__STATE_FP_RULE = 2,    /* it is this frame's */
-    TA__STATE_SAVES_FP = 4,   /* the caller's fp was read from memory */
-    TA__STATE_RETURNS = 8,    /* the usual kind: the return address lies below the caller's sp */
-    TA__STATE_EXTRA = 16,     /* an unusual kind: read through other words too */
-    TA__STATE_CUT_SHORT = 32, /* the walk ended here, but not because the stack did */
+    TA__STATE_SAVES_FP = 2,   /* the caller's fp was read from memory */
+    TA__STATE_RETURNS = 4,    /* the usual kind: the return address lies below the caller's sp */
+    TA__STATE_EXTRA = 8,      /* an unusual kind: read through other words too */
+    TA__STATE_CUT_SHORT = 16, /* the walk ended here, but not because the stack did */
+    TA__STATE_ODD = 32,       /* this frame or one further out is of an unusual kind */
     TA__STATE_LOADER = 64,    /* code of ld.so: its requests announce that objects come and go */
 };
 
@@ -52,13 +52,24 @@ struct ta__slot {
  * the stacks. */
 enum { TA__WINDOW = 65536, TA__FIRST_WINDOW = 256, TA__SLOTS_PER_STATE = 3 };
 
+/* The leaf of a stack that ta__kept_find_recent did not find. */
+TA_INLINE uint32_t ta__capture_further(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp,
+                                       uint32_t domain)
+{
+    uint32_t leaf = ta__kept_find_further(self, ip, sp, fp, domain);
+    if (leaf == 0)
+        return ta__capture_by_walk(self, ip, sp, fp, domain);
+    ta__check_kept(self, ip, sp, fp, leaf);
+    return leaf;
+}
+
 /* The leaf of the stack that begins with return address `ip`, whose frame has the registers sp and fp, for an
  * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
 TA_INLINE uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain)
 {
-    uint32_t leaf = ta__kept_find(self, ip, sp, fp, domain);
+    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
     if (TA_UNLIKELY(leaf == 0))
-        return ta__capture_by_walk(self, ip, sp, fp, domain);
+        return ta__capture_further(self, ip, sp, fp, domain);
     ta__check_kept(self, ip, sp, fp, leaf);
     return leaf;
 }

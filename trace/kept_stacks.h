@@ -5,18 +5,17 @@
  * stack that is met a second time with the same registers is kept here: when all its words still hold their values, it
  * is the same stack (for the reason given in capture.c), and its leaf is the answer. Nothing else is touched.
  *
- *   heads        by return address and sp: the node of these registers, a path or a fork; and the latest path found
+ *   heads        by return address and sp: the first path of these registers; and the latest path found
  *   path         one stack: its words, innermost first, are values of its chunks, found at sp + offsets
- *   fork         several, equal as far as the word at sp + offset: what that word is now says which branch to take
- *   branches     (fork, word) → path or further fork
+ *   branches     (path, number of a word, what it is now) → the first path that has the words before it, and this one
  *
- *                  ┌──────┐  word: a  ┌──────┐ word: p ┌──────┐
- *        head ────▶│ fork ├──────────▶│ fork ├────────▶│ path │ all its words are compared
- *                  │      ├────┐      │      ├────┐    └──────┘
- *                  └──────┘ b  ▼      └──────┘ q  ▼
+ *        head ──▶ path  a b c d e
+ *                         │   └ x ──▶ path  a b c d x           of a stack  a y c z:  its second word is not b, but
+ *                         └ y ──▶ path  a y c d e               a path has y there; its fourth is not d, and none
+ *                                         └ w ──▶ path  a y c w e      has z: it is not kept, and would go there
  *
- * A fork only chooses, so that it may read anything; what is compared in the end is the whole stack. Only the owner
- * reads and writes. When there is no more room, or rules or limit change, all is forgotten at once. */
+ * So each word is compared once, and a stack that is not found is known to be that of no path. Only the owner reads and
+ * writes. When there is no more room, or rules or limit change, all is forgotten at once. */
 #ifndef TA_TRACE_KEPT_STACKS_H
 #define TA_TRACE_KEPT_STACKS_H
 
@@ -51,7 +50,7 @@ struct ta__near_site {
 enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024, TA__NEAR_SITES = 256 };
 
 enum {
-    TA__KEPT_NODES = 4096, /* the first is none */
+    TA__KEPT_PATHS = 4096, /* the first is none */
     TA__KEPT_HEADS = 4096,
     TA__KEPT_BRANCHES = 8192,
     TA__KEPT_CANDIDATES = 16384,
@@ -60,51 +59,53 @@ enum {
     TA__KEPT_CHUNK = 4,
 };
 
-/* Words of a stack and where they are read. They are compared two chunks at a time, of an odd number one first. */
+/* Words of a stack and where they are read; the last one is repeated to fill the last chunk. They are compared two chunks
+ * at a time: of an odd number one first, and a path then begins one chunk in front of its first. */
 struct ta__kept_chunk {
     _Alignas(16) uint64_t values[TA__KEPT_CHUNK];
     uint32_t offsets[TA__KEPT_CHUNK];
 };
 
-struct ta__kept_node {
+struct ta__kept_path {
     _Alignas(TA_CACHE_LINE) uint64_t ip;
     uint64_t sp;          /* with bit 0 where the domain is not 0, so that requests in domain 0 need not ask for it */
     uint64_t fp, fp_mask; /* 0 where fp does not decide what lies further out */
     const char *chunks_end;
-    int32_t chunks_begin; /* from there, in bytes; of a fork: of one of its paths. The last is filled up by repetition;
-                             of an odd number, one chunk in front of the first */
-    uint32_t leaf;        /* 0: a fork */
+    int32_t chunks_begin; /* from there, in bytes */
+    uint32_t leaf;
     uint32_t domain;
-    uint16_t next;         /* another node with the same head */
-    uint16_t fork_at : 15; /* a fork's word, counted from the innermost */
-    uint16_t is_odd : 1;   /* the number of chunks */
-    uint64_t stack_high;   /* of the stack that all its words lie in; 0: the thread's own */
+    uint16_t next; /* another path with the same head, of other registers */
+    uint8_t is_odd;
+    uint64_t stack_high; /* of the stack that all its words lie in; 0: the thread's own */
 };
 
 struct ta__kept_head {
     uint32_t recent; /* the path found last, tried first, if it is on the thread's own stack: its distance in bytes */
-    uint16_t root;
+    uint16_t first;
 };
 
 struct ta__kept_branch {
     uint64_t word;
-    uint32_t fork; /* near->era | its number; an entry of another era is empty */
-    uint32_t node;
+    uint32_t from;   /* near->era | the number of a path; an entry of another era is empty */
+    uint16_t number; /* of the word: the place of its chunk in bytes, and its own in that */
+    uint16_t to;
 };
+_Static_assert(TA__KEPT_WORDS_EACH / TA__KEPT_CHUNK * sizeof(struct ta__kept_chunk) <= UINT16_MAX, "it has room");
 
 /* All that a thread keeps beside its memo. */
 struct ta__near {
     uint64_t tag;          /* the tag of the shared rules that rules and paths come from */
     uint32_t leaf_meaning; /* when the near leaves were true */
-    uint32_t nodes_used, chunks_used, branches_used;
-    uint32_t era; /* above the bits of a node's number */
+    uint32_t paths_used, chunks_used, branches_used;
+    uint32_t era;                   /* above the bits of a path's number */
+    struct ta__kept_branch missing; /* what the last search would have needed to go on; from 0: nothing */
     struct ta__near_rule rules[TA__NEAR_RULES];
     struct ta__near_leaf leaves[TA__NEAR_LEAVES];
     struct ta__near_site sites[TA__NEAR_SITES];
     struct ta__kept_head heads[TA__KEPT_HEADS];
     uint32_t candidates[TA__KEPT_CANDIDATES]; /* stacks that were walked lately */
     struct ta__kept_branch branches[TA__KEPT_BRANCHES];
-    struct ta__kept_node nodes[TA__KEPT_NODES];
+    struct ta__kept_path paths[TA__KEPT_PATHS];
     struct ta__kept_chunk chunks[TA__KEPT_CHUNKS];
 };
 
@@ -121,11 +122,11 @@ TA_INLINE uint32_t ta__kept_head_of(uint64_t ip, uint64_t sp)
 _Static_assert(TA__KEPT_HEADS == 1 << 12, "as many as the number has bits");
 
 /* All but the stack, which is the same where sp is, if it is the thread's own. */
-TA_INLINE int ta__kept_has_registers(const struct ta__kept_node *node, uint64_t ip, uint64_t sp, uint64_t fp,
+TA_INLINE int ta__kept_has_registers(const struct ta__kept_path *path, uint64_t ip, uint64_t sp, uint64_t fp,
                                      uint32_t domain)
 {
-    return node->ip == ip && node->sp == (sp | (domain != 0)) && (domain == 0 || node->domain == domain) &&
-           ((node->fp ^ fp) & node->fp_mask) == 0;
+    return path->ip == ip && path->sp == (sp | (domain != 0)) && (domain == 0 || path->domain == domain) &&
+           ((path->fp ^ fp) & path->fp_mask) == 0;
 }
 
 /* Do the words still have their values? They are looked at two to a register, without a branch between: that takes fewer
@@ -170,7 +171,7 @@ TA_INLINE int ta__kept_all_same(uint64_t differs)
 }
 #endif
 
-TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_node *path, uint64_t sp)
+TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_path *path, uint64_t sp)
 {
     const struct ta__kept_chunk *end = (const struct ta__kept_chunk *)(const void *)path->chunks_end;
     const struct ta__kept_chunk *at =
@@ -197,25 +198,18 @@ TA_INLINE uint32_t ta__kept_find_recent(const struct ta__thread *self, uint64_t 
 {
     const struct ta__near *near = self->near;
     const struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
-    const struct ta__kept_node *path =
-        (const struct ta__kept_node *)(const void *)((const char *)near->nodes + head->recent);
+    const struct ta__kept_path *path =
+        (const struct ta__kept_path *)(const void *)((const char *)near->paths + head->recent);
     if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp)))
         return 0;
     if (path->leaf == 0)
-        __builtin_unreachable(); /* a path, on the thread's own stack */
+        __builtin_unreachable();
     return path->leaf;
 }
 
-/* Of all that are kept. */
-TA_INLINE uint32_t ta__kept_find(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain)
-{
-    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
-    return TA_LIKELY(leaf != 0) ? leaf : ta__kept_find_further(self, ip, sp, fp, domain);
-}
-
 /* The memo holds a stack of these registers, found by walking: keeps it. `stack_high` as the walk began. */
-TA_COLD void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
-                           uint32_t domain);
+void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
+                   uint32_t domain);
 
 /* Was this stack walked before, not long ago? */
 TA_INLINE int ta__kept_is_met_again(struct ta__near *near, uint32_t leaf, uint64_t sp)

@@ -54,6 +54,8 @@ struct ta__thread {
     uint64_t limit_power;            /* multiplier of the rolling hash to the power of limit */
     int64_t high;    /* the highest current, counted from the flush: current = flushed + high - headroom; read by any */
     uint32_t window; /* frames that a walk may find: the memo has room for twice as many */
+    uint32_t hashed; /* states of the memo, from the outermost, whose hashes are true; the innermost one's is too */
+    uint32_t named;  /* those whose contexts are known */
     int64_t sample_left; /* sampled mode: bytes until the next sample */
 
     /* -- cold -- */

@@ -157,7 +157,7 @@ TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t 
 __attribute__((noinline, noipa)) static void *stack_in_domain_missed(size_t size, struct ta__thread *self, uintptr_t sp,
                                                                      uintptr_t ip, uintptr_t fp, uint32_t gate)
 {
-    return traced_in_domain(size, self, ta__capture(self, ip, sp, fp, self->scope->capture), gate);
+    return traced_in_domain(size, self, ta__capture_further(self, ip, sp, fp, self->scope->capture), gate);
 }
 
 __attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,

@@ -144,7 +144,7 @@ static void test_threads_keep_stacks_of_their_own(void)
 
 static int kept_now(void)
 {
-    return (int)ta__self->near->nodes_used - 1;
+    return (int)ta__self->near->paths_used - 1;
 }
 
 static void test_stacks_met_in_turn_are_kept_after_the_second_time(void)
@@ -276,6 +276,115 @@ static void test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one(
             compare_calls(times, way);
 }
 
+/* ---- a memo that is corrected in place (trace/capture.c) ---- */
+
+NOINLINE static void *through(size_t size)
+{
+    void *block = ta_malloc(size);
+    KEEP(block);
+    return block;
+}
+
+enum { TURNS = 3 };
+
+/* All from one call, the first and the last from one frame further in. */
+NOINLINE static void from_one_call(struct request *requests)
+{
+    static void *(*const allocate[TURNS])(size_t) = {through, ta_malloc, through};
+    for (int i = 0; i < TURNS; i++) {
+        void *(*volatile chosen)(size_t) = allocate[i];
+        requests[i].block = chosen(10);
+        requests[i].outer_return = __builtin_return_address(0);
+    }
+    KEEP(requests);
+}
+
+NOINLINE static void by_a_way(int way, struct request *requests)
+{
+    if (way == 0) {
+        from_one_call(requests);
+        __asm__ volatile("nop # one way" ::: "memory");
+    } else {
+        from_one_call(requests);
+        __asm__ volatile("nop # the other way" ::: "memory");
+    }
+    KEEP(requests);
+}
+
+static void test_a_change_further_out_changes_the_stacks_of_all_frames_further_in(void)
+{
+    struct request requests[2][TURNS];
+    for (int way = 0; way < 2; way++)
+        by_a_way(way, requests[way]);
+    TEST_ASSERT_TRUE(requests[0][0].outer_return != requests[1][0].outer_return);
+    for (int way = 0; way < 2; way++)
+        for (int i = 0; i < TURNS; i++) {
+            TEST_ASSERT_TRUE(is_in_traceback(&requests[way][i], requests[way][i].outer_return));
+            TEST_ASSERT_FALSE(is_in_traceback(&requests[way][i], requests[1 - way][i].outer_return));
+            ta_free(requests[way][i].block);
+        }
+}
+
+enum { LARGER = 256, SPARE = 1024 };
+
+NOINLINE static void place(struct request *request)
+{
+    char mark;
+    request->inner_return = &mark; /* how deep the stack is */
+    request->block = ta_malloc(10);
+    KEEP(&mark);
+}
+
+NOINLINE static void in_small_frame(struct request *request)
+{
+    place(request);
+    request->outer_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+/* What a smaller frame left there stands in this one. */
+NOINLINE static void in_large_frame(struct request *request)
+{
+    char room[LARGER];
+    KEEP(room);
+    place(request);
+    request->outer_return = __builtin_return_address(0);
+    KEEP(request);
+}
+
+NOINLINE static void in_a_frame(struct request *request, size_t above)
+{
+    char *room = __builtin_alloca(above);
+    KEEP(room);
+    if (request->way == 0)
+        in_small_frame(request);
+    else
+        in_large_frame(request);
+    KEEP(room);
+}
+
+static void test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_same(void)
+{
+    struct request requests[2] = {{.way = 0}, {.way = 1}};
+#if defined(__SANITIZE_ADDRESS__)
+    TEST_IGNORE_MESSAGE("the sanitizer lays the stack out anew");
+#endif
+    for (int way = 0; way < 2; way++) {
+        in_a_frame(&requests[way], SPARE);
+        ta_free(requests[way].block);
+    }
+    size_t more = (size_t)((char *)requests[0].inner_return - (char *)requests[1].inner_return);
+    in_a_frame(&requests[0], SPARE);
+    in_a_frame(&requests[1], SPARE - more);
+    TEST_ASSERT_EQUAL_PTR(requests[0].inner_return, requests[1].inner_return);
+    TEST_ASSERT_TRUE(requests[0].outer_return != requests[1].outer_return);
+    for (int way = 0; way < 2; way++) {
+        TEST_ASSERT_TRUE(is_in_traceback(&requests[way], requests[way].outer_return));
+        TEST_ASSERT_FALSE(is_in_traceback(&requests[way], requests[1 - way].outer_return));
+        ta_free(requests[way].block);
+    }
+}
+
 int main(void)
 {
     static char output[1 << 16];
@@ -289,5 +398,7 @@ int main(void)
     RUN_TEST(test_another_limit_forgets_what_was_kept);
     RUN_TEST(test_more_stacks_than_there_is_room_for_are_still_told_apart);
     RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
+    RUN_TEST(test_a_change_further_out_changes_the_stacks_of_all_frames_further_in);
+    RUN_TEST(test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_same);
     return UNITY_END();
 }
