@@ -67,12 +67,10 @@ static void note_reason(struct cli_table *table, const struct ta_series_row *row
     ta_size_text(row->bytes_per_call, 0, each, sizeof each);
     if (row->growth == TA_GROWTH_UNKNOWN) /* the head says it for all */
         return;
-    if (row->bytes_per_minute <= 0)
-        cli_table_note(table, "%s", row->reason);
-    else if (row->bytes_per_call > 0)
-        cli_table_note(table, "%s/min, %s a call: %s", rate, each, row->reason);
-    else
-        cli_table_note(table, "%s/min: %s", rate, row->reason);
+    int has_rate = row->bytes_per_minute > 0, has_each = row->bytes_per_call > 0;
+    cli_table_note(table, "%s%s%s%s%s%s%s", has_rate ? rate : "", has_rate ? "/min" : "",
+                   has_rate && has_each ? ", " : "", has_each ? each : "", has_each ? " a call" : "",
+                   has_rate || has_each ? ": " : "", row->reason);
 }
 
 /* Classes 0 … last that are used, as a graph with its ends. */

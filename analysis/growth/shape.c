@@ -12,6 +12,7 @@
 #define EARLY    0.10 /* of the time: the first moments */
 #define LATE     (2.0 / 3)
 #define STEADILY 0.25 /* late growth against the mean: less is slowing down */
+#define WATCHED  5    /* seconds of growth: what it would be in a minute is a guess below */
 
 struct look {
     const struct ta__course *course;
@@ -144,7 +145,7 @@ static void set_rates(const struct look *look, size_t onset, struct ta__shape *s
     if (grown <= 0)
         return;
     shape->grown = (uint64_t)grown;
-    shape->bytes_per_minute = seconds > 0 ? grown / seconds * 60 : 0;
+    shape->bytes_per_minute = seconds >= WATCHED ? grown / seconds * 60 : 0;
     shape->bytes_per_call = calls > 0 ? grown / calls : 0;
 }
 

@@ -266,7 +266,7 @@ struct ta_series_row {
     struct ta_frame frame; /* the key, as in statistics; belongs to the series */
     enum ta_growth growth;
     double certainty;                         /* 0 … 1 */
-    double bytes_per_minute;                  /* of the growth; 0 where there is none */
+    double bytes_per_minute;                  /* of the growth; 0: none, or in less than 5 s */
     double bytes_per_call;                    /* what a call leaves behind in the mean */
     uint64_t size, count;                     /* in the last entry */
     uint64_t peak_size;                       /* of all entries */

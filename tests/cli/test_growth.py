@@ -145,6 +145,9 @@ class Planted(Case):
         self.assertRegex(text, r"steady +[ _.\-~=+*#]+ +\S+ KiB .*growth_program.c:%d  leak"
                          % line_of("malloc(sizeof *link)"))
         self.assertIn("never freed: 1500 of 1500 blocks", text)
+        leak = growth(self.file)["rows"][0]
+        self.assertRegex(text, r" B a call: grew through")
+        self.assertEqual(leak["bytes_per_minute"] > 0, "/min" in text)
         self.assertRegex(tracealloc("growth", self.file, "--csv").stdout, r"^growth,size,grown_size,")
 
     def test_what_is_no_recording_is_refused(self):

@@ -6,8 +6,11 @@
 
 #include "analysis/growth/shape.h"
 
+static double apart; /* seconds from point to point */
+
 void setUp(void)
 {
+    apart = 10;
 }
 
 void tearDown(void)
@@ -17,7 +20,7 @@ void tearDown(void)
 enum { POINTS_MOST = 32 };
 
 struct given {
-    const char *sizes; /* "100 200 …", ten seconds apart; "100x5": five times */
+    const char *sizes; /* "100 200 …", one after the other; "100x5": five times */
     int calls;         /* of each step; the first point has as many */
     int ends_at_exit;
     const char *expected;
@@ -56,7 +59,7 @@ static const char *shape_text(const struct given *given)
         work[i] = given->work != NULL ? (double)parts[i] / 100
                   : course.count < 2  ? 0
                                       : (double)i / (double)(course.count - 1);
-        seconds[i] = 10 * (double)i;
+        seconds[i] = apart * (double)i;
         calls[i] = (uint64_t)given->calls * (i + 1);
     }
     struct ta__shape shape;
@@ -111,6 +114,24 @@ static void test_what_grows_on_is_steady(void)
          "0 50 60 70 100"},
     };
     ASSERT_SHAPES(given);
+}
+
+static void test_growth_of_less_than_five_seconds_has_no_rate(void)
+{
+    static const struct given shorter[] = {
+        {"0 10 20 30 40", 1, 0,
+         "steady 0.667: grew through 5 entries, 100% on a line; 40 bytes, 0.0 a minute, 10.00 a call", NULL},
+        {"0x7 10 20 30 40", 1, 0,
+         "steady 0.667: grew through 5 entries, 100% on a line; 40 bytes, 0.0 a minute, 10.00 a call", NULL},
+    };
+    static const struct given long_enough[] = {
+        {"0 10 20 30 40", 1, 0,
+         "steady 0.667: grew through 5 entries, 100% on a line; 40 bytes, 480.0 a minute, 10.00 a call", NULL},
+    };
+    apart = 1;
+    ASSERT_SHAPES(shorter);
+    apart = 1.25;
+    ASSERT_SHAPES(long_enough);
 }
 
 static void test_what_grows_less_and_less_is_slowing(void)
@@ -258,6 +279,7 @@ int main(void)
     UNITY_BEGIN();
     RUN_TEST(test_nothing_or_a_single_entry_tells_no_course);
     RUN_TEST(test_what_grows_on_is_steady);
+    RUN_TEST(test_growth_of_less_than_five_seconds_has_no_rate);
     RUN_TEST(test_what_grows_less_and_less_is_slowing);
     RUN_TEST(test_few_entries_of_growth_are_unsure);
     RUN_TEST(test_one_step_is_one_off);

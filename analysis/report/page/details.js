@@ -32,7 +32,7 @@ class Details {
     const {rows, texts} = this.app.data, {row} = label, reason = texts.get(rows.reason[row]);
     if (reason === '') return null;
     const rate = rows.perMinute[row] > 0 ? `; ${sizeText(rows.perMinute[row])} a minute` : '';
-    const call = rows.perMinute[row] > 0 && rows.perCall[row] > 0 ? `, ${sizeText(rows.perCall[row])} a call` : '';
+    const call = rows.perCall[row] > 0 ? `${rate === '' ? ';' : ','} ${sizeText(rows.perCall[row])} a call` : '';
     return el('p.reason', `${reason}${rate}${call} (${Math.round(rows.certainty[row] / 10)} % sure)`);
   }
 
