@@ -226,20 +226,14 @@ static void add_stack(struct text *text, const char *heading, const uint64_t *fr
     ta__describe_frames(frames, count, add_line, text);
 }
 
-static void add_bytes(struct ta__message *line, uint64_t count)
-{
-    ta__message_number(line, count);
-    ta__message_text(line, count == 1 ? " byte" : " bytes");
-}
-
 static void add_block(struct ta__message *line, size_t inside, size_t size, uint32_t domain)
 {
     if (inside != 0) {
-        add_bytes(line, inside);
+        ta__message_count(line, inside, "byte");
         ta__message_text(line, " inside ");
     }
     ta__message_text(line, "a block of ");
-    add_bytes(line, size);
+    ta__message_count(line, size, "byte");
     const char *name = ta_domain_name(ta__domain_at(domain)->number);
     if (*name != '\0') {
         ta__message_text(line, " of domain ");

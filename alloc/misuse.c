@@ -59,8 +59,8 @@ void ta__misuse_dead(const char *call, void *user)
 static void say_interior(struct ta__message *message, const struct ta__block_around *block)
 {
     ta__message_text(message, "not the start of a block, ");
-    ta__message_number(message, (uint64_t)block->offset);
-    ta__message_text(message, " bytes inside one of ");
+    ta__message_count(message, (uint64_t)block->offset, "byte");
+    ta__message_text(message, " inside one of ");
     ta__message_number(message, block->size);
     if ((ta__gate_read() & TA__GATE_TRACING) == 0)
         ta__message_text(message, "; with TRACEALLOC=100 in the environment, it would say who allocated that");
@@ -69,8 +69,8 @@ static void say_interior(struct ta__message *message, const struct ta__block_aro
 static void say_freed(struct ta__message *message, const struct ta__remembered_free *freed)
 {
     ta__message_text(message, "double free of a block of ");
-    ta__message_number(message, freed->size);
-    ta__message_text(message, " bytes, which thread ");
+    ta__message_count(message, freed->size, "byte");
+    ta__message_text(message, ", which thread ");
     ta__message_number(message, freed->thread);
     ta__message_text(message, " has freed");
     if (freed->allocated[0] == 0)

@@ -47,6 +47,14 @@ void ta__message_number(struct ta__message *message, uint64_t number)
     number_in_base(message, number, 10);
 }
 
+void ta__message_count(struct ta__message *message, uint64_t number, const char *thing)
+{
+    ta__message_number(message, number);
+    ta__message_text(message, " ");
+    ta__message_text(message, thing);
+    ta__message_text(message, number == 1 ? "" : "s");
+}
+
 void ta__message_signed(struct ta__message *message, int64_t number)
 {
     if (number < 0)

@@ -21,6 +21,8 @@ void ta__message_begin_plain(struct ta__message *message);
 void ta__message_text(struct ta__message *message, const char *text);
 void ta__message_span(struct ta__message *message, const char *text, size_t length);
 void ta__message_number(struct ta__message *message, uint64_t number);
+/* "1 byte", "2 bytes": `thing` is one. */
+void ta__message_count(struct ta__message *message, uint64_t number, const char *thing);
 void ta__message_signed(struct ta__message *message, int64_t number);
 void ta__message_hex(struct ta__message *message, uint64_t number);      /* 0x… */
 void ta__message_size(struct ta__message *message, uint64_t size_bytes); /* "12.3 MiB", as tracemalloc writes sizes */

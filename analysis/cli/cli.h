@@ -121,6 +121,12 @@ void *cli_allocate(size_t count, size_t size); /* zeroed */
 void *cli_enlarge(void *array, size_t count, size_t size);
 char *cli_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What makes one thing many: "%zu block%s", blocks, cli_s(blocks). */
+static inline const char *cli_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* ---- text ---- */
 
 /* One line on standard output; on a terminal control characters are shown as \xNN. */

@@ -152,8 +152,8 @@ static void print_source(const struct line *rows, size_t count, const char *text
         at += length + (at[length] == '\n');
     }
     if (count > 0 && rows[count - 1].number >= number)
-        cli_warning("the source has %" PRIu32 " lines, the recording names line %" PRIu32 ": another version?",
-                    number - 1, rows[count - 1].number);
+        cli_warning("the source has %" PRIu32 " line%s, the recording names line %" PRIu32 ": another version?",
+                    number - 1, cli_s(number - 1), rows[count - 1].number);
 }
 
 static int annotate(const struct lines *lines, const struct cli_options *options)

@@ -74,7 +74,7 @@ static int compare_blocks(const void *a, const void *b)
 
 static int print_block(struct ta_snapshot *snapshot, const struct ta_block *block)
 {
-    printf("0x%" PRIx64 ": %" PRIu64 " bytes%s\n", block->address, block->size,
+    printf("0x%" PRIx64 ": %" PRIu64 " byte%s%s\n", block->address, block->size, cli_s(block->size),
            block->trace < 0 ? ", without a stack: not traced" : "");
     struct ta_traceback traceback = {0};
     if (block->trace >= 0)

@@ -176,11 +176,12 @@ static void print_table(const struct cost *cost)
         for (int q = CPU; q <= WALL; q++)
             outliers += count_outliers(cost->values[m][q], cost->rounds);
     }
-    printf("\n%zu rounds in turns after a warm-up; medians, and ratios to \"%s\" as geometric means of the rounds",
-           cost->rounds, cost->modes[0].name);
+    printf("\n%zu round%s in turns after a warm-up; medians, and ratios to \"%s\" as geometric means of the rounds",
+           cost->rounds, cli_s(cost->rounds), cost->modes[0].name);
     puts(cost->rounds > 1 ? " with 95 % intervals." : ".");
     if (outliers > 0)
-        printf("%zu outliers among the times: something else was running, or the program varies.\n", outliers);
+        printf("%zu outlier%s among the times: something else was running, or the program varies.\n", outliers,
+               cli_s(outliers));
     if (cost->values[0][INSTRUCTIONS][0] < 0)
         puts("Instructions are not counted here: the kernel or the machine does not let them be.");
 }

@@ -54,7 +54,7 @@ static void print_mode(const struct ctl *ctl)
     if (frames >= TA_NFRAME_MAX)
         fputs("whole stacks", stdout);
     else
-        printf("%" PRIu64 " frame%s", frames, frames == 1 ? "" : "s");
+        printf("%" PRIu64 " frame%s", frames, cli_s(frames));
     char text[32];
     if (number(ctl, "sample") > 0)
         printf(", one block in %s", size(ctl, "sample", text));
@@ -80,7 +80,8 @@ static void print_state(const struct ctl *ctl)
     if (number(ctl, "interval") > 0)
         printf("an entry every %g s\n", (double)number(ctl, "interval") / 1000);
     if (number(ctl, "lost") > 0)
-        printf("%" PRIu64 " allocations were not traced for want of memory\n", number(ctl, "lost"));
+        printf("%" PRIu64 " allocation%s not traced for want of memory\n", number(ctl, "lost"),
+               number(ctl, "lost") == 1 ? " was" : "s were");
 }
 
 static void print_json_text(const char *text)

@@ -104,7 +104,7 @@ static void amount_text(const struct gate *gate, const struct finding *finding, 
                        ? gate->measure == CLI_CALLS
                        : strstr(finding->what, "allocations") != NULL;
     if (is_calls)
-        snprintf(text, size, "%" PRIu64 " calls", value);
+        snprintf(text, size, "%" PRIu64 " call%s", value, cli_s(value));
     else
         ta_size_text((double)value, 0, text, size);
 }
@@ -184,7 +184,7 @@ static void print_text(const struct gate *gate)
         free(text);
     }
     if (gate->count == 0)
-        printf("holds: %zu sites\n", gate->new_sites.count);
+        printf("holds: %zu site%s\n", gate->new_sites.count, cli_s(gate->new_sites.count));
 }
 
 static int tell(const struct gate *gate)

@@ -108,7 +108,8 @@ static void note_histograms(struct cli_table *table, const struct ta_series_row 
     note_histogram(table, "sizes", row->by_size, TA_SIZE_CLASSES, 1);
     note_histogram(table, "lifetimes in entries", row->by_life, TA_LIFE_CLASSES, 0);
     if (row->still_live > 0)
-        cli_table_note(table, "never freed: %" PRIu64 " of %" PRIu64 " blocks", row->still_live, row->allocated_count);
+        cli_table_note(table, "never freed: %" PRIu64 " of %" PRIu64 " block%s", row->still_live, row->allocated_count,
+                       cli_s(row->allocated_count));
 }
 
 static void add_row(struct cli_table *table, const struct ta_series *series, size_t index, int wants_histograms)

@@ -30,7 +30,7 @@ static void add_size(struct cli_table *table, const char *name, uint64_t bytes)
 {
     char text[32];
     ta_size_text((double)bytes, 0, text, sizeof text);
-    add(table, name, "%s (%" PRIu64 " bytes)", text, bytes);
+    add(table, name, "%s (%" PRIu64 " byte%s)", text, bytes, cli_s(bytes));
 }
 
 static void add_time(struct cli_table *table, const char *name, uint64_t time_ns)

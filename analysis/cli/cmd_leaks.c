@@ -119,10 +119,11 @@ static void note_cycle(struct cli_table *table, const struct listing *listing, c
     size_t length = cycle_of(listing, row, steps);
     if (length == 0)
         return;
-    cli_table_note(table, "a circle of %zu block%s, each held by the one before:", length, length == 1 ? "" : "s");
+    cli_table_note(table, "a circle of %zu block%s, each held by the one before:", length, cli_s(length));
     for (size_t i = 0; i < length && i < STEPS_MOST; i++) {
         char *label = cli_trace_label(listing->snapshot, listing->own, steps[i].trace);
-        cli_table_note(table, "  0x%" PRIx64 "  %" PRIu64 " bytes  %s", steps[i].address, steps[i].size, label);
+        cli_table_note(table, "  0x%" PRIx64 "  %" PRIu64 " byte%s  %s", steps[i].address, steps[i].size,
+                       cli_s(steps[i].size), label);
         free(label);
     }
     if (length > STEPS_MOST)
@@ -167,7 +168,7 @@ static void print_suppressed(const struct listing *listing)
         char size[32];
         ta_size_text((double)bytes, 0, size, sizeof size);
         if (blocks > 0)
-            printf("suppressed by leak:%s: %s in %" PRIu64 " block%s\n", pattern, size, blocks, blocks == 1 ? "" : "s");
+            printf("suppressed by leak:%s: %s in %" PRIu64 " block%s\n", pattern, size, blocks, cli_s(blocks));
     }
 }
 
@@ -179,22 +180,22 @@ static void print_text(const struct listing *listing)
     ta_size_text((double)(totals->direct_bytes + totals->indirect_bytes), 0, all, sizeof all);
     ta_size_text((double)totals->indirect_bytes, 0, indirect, sizeof indirect);
     if (blocks == 0) {
-        printf("%s: nothing is lost: all %" PRIu64 " blocks%s can be reached\n", name, totals->reachable_blocks,
-               totals->suppressed_blocks > 0 ? " that are not suppressed" : "");
+        printf("%s: nothing is lost: all %" PRIu64 " block%s%s can be reached\n", name, totals->reachable_blocks,
+               cli_s(totals->reachable_blocks), totals->suppressed_blocks > 0 ? " that are not suppressed" : "");
     } else {
-        printf("%s: %s%s in %" PRIu64 " block%s lost%s\n", name, cli_style(CLI_BOLD), all, blocks,
-               blocks == 1 ? "" : "s", cli_style(CLI_PLAIN));
+        printf("%s: %s%s in %" PRIu64 " block%s lost%s\n", name, cli_style(CLI_BOLD), all, blocks, cli_s(blocks),
+               cli_style(CLI_PLAIN));
         if (totals->indirect_blocks > 0)
             printf("%s of that went with others%s", indirect, totals->cycles > 0 ? "; " : "\n");
         if (totals->cycles > 0)
-            printf("%" PRIu64 " circle%s\n", totals->cycles, totals->cycles == 1 ? "" : "s");
+            printf("%" PRIu64 " circle%s\n", totals->cycles, cli_s(totals->cycles));
         putchar('\n');
         print_table(listing);
     }
     if (totals->inner_blocks > 0) {
         ta_size_text((double)totals->inner_bytes, 0, all, sizeof all);
         printf("only pointers into the middle reach %s in %" PRIu64 " block%s (see --exact)\n", all,
-               totals->inner_blocks, totals->inner_blocks == 1 ? "" : "s");
+               totals->inner_blocks, cli_s(totals->inner_blocks));
     }
     print_suppressed(listing);
     if (!listing->info.is_tracing)
@@ -290,9 +291,10 @@ static void print_junit(const struct listing *listing)
         ta_leaks_get(listing->leaks, row->largest, &leak, sizeof leak);
         printf("<testcase classname=\"tracealloc leaks\" name=\"");
         cli_print_xml(label);
-        printf(
-            "\"><failure message=\"%" PRIu64 " bytes in %" PRIu64 " block%s lost%s, and %" PRIu64 " bytes with them\">",
-            row->bytes, row->blocks, row->blocks == 1 ? "" : "s", row->is_cycle ? " in circles" : "", row->held_bytes);
+        printf("\"><failure message=\"%" PRIu64 " byte%s in %" PRIu64 " block%s lost%s, and %" PRIu64
+               " byte%s with %s\">",
+               row->bytes, cli_s(row->bytes), row->blocks, cli_s(row->blocks), row->is_cycle ? " in circles" : "",
+               row->held_bytes, cli_s(row->held_bytes), row->blocks == 1 ? "it" : "them");
         char *stack = cli_stack_text(stack_of(listing, leak.trace));
         cli_print_xml(stack);
         printf("</failure></testcase>\n");

@@ -71,7 +71,8 @@ static void print_asked(const struct ta_image *image, uint64_t resident)
     ta_image_get_info(image, &info, sizeof info);
     ta_size_text((double)info.bytes, 0, asked, sizeof asked);
     ta_size_text((double)resident, 0, there, sizeof there);
-    printf("%s in %" PRIu64 " live blocks, of which %s are in memory\n", asked, info.blocks, there);
+    printf("%s in %" PRIu64 " live block%s, of which %s are in memory\n", asked, info.blocks, cli_s(info.blocks),
+           there);
 }
 
 static void print_parts(const struct ta_memory_part *parts, size_t count, const char *name, int is_core,

@@ -170,7 +170,7 @@ static int run(int argc, char **argv)
         char size[32], *name = cli_inside_name(image);
         ta_image_get_info(image, &info, sizeof info);
         ta_size_text((double)info.bytes, 0, size, sizeof size);
-        printf("%s: %s in %" PRIu64 " live blocks\n\n", name, size, info.blocks);
+        printf("%s: %s in %" PRIu64 " live block%s\n\n", name, size, info.blocks, cli_s(info.blocks));
         free(name);
     }
     int status = inside.blocks ? list_blocks(image, &inside) : list_rows(image, &inside);

@@ -80,7 +80,7 @@ static void print_function(const struct hit *hit)
     if (*path != '\0')
         printf("  %s:%u", path, hit->line);
     if (hit->inlined > 0)
-        printf("  (inlined %" PRIu64 " time%s)", hit->inlined, hit->inlined == 1 ? "" : "s");
+        printf("  (inlined %" PRIu64 " time%s)", hit->inlined, cli_s(hit->inlined));
     putchar('\n');
 }
 
@@ -98,7 +98,7 @@ static size_t print_rule(const struct ta_rule *rule, const struct hits *hits, si
         printf("%s%s%s\n", cli_style(CLI_RED), index > 0 ? "nothing that the rules above leave" : "nothing",
                cli_style(CLI_PLAIN));
     else
-        printf("%zu function%s\n", count, count == 1 ? "" : "s");
+        printf("%zu function%s\n", count, cli_s(count));
     for (size_t i = 0; i < count && i < rows; i++)
         print_function(&hits->rows[first + i]);
     if (count > rows)

@@ -35,7 +35,7 @@ static void print_text(const struct ta_image_info *info, const char *path)
 {
     char bytes[32];
     ta_size_text((double)info->bytes, 0, bytes, sizeof bytes);
-    printf("tracealloc: %s in %" PRIu64 " blocks of %s %u in %s", bytes, info->blocks,
+    printf("tracealloc: %s in %" PRIu64 " block%s of %s %u in %s", bytes, info->blocks, cli_s(info->blocks),
            info->is_core ? "the core of process" : "process", info->pid, path);
     if (info->held_ns > 0)
         printf(" (held for %.0f ms)", (double)info->held_ns / 1e6);

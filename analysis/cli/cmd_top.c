@@ -70,7 +70,7 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     ta_size_text((double)bytes, 0, live, sizeof live);
     ta_size_text((double)info.peak_bytes, 0, peak, sizeof peak);
     cli_short_path(path, name, sizeof name);
-    char *blocks_text = cli_text(" in %" PRIu64 " block%s", blocks, blocks == 1 ? "" : "s");
+    char *blocks_text = cli_text(" in %" PRIu64 " block%s", blocks, cli_s(blocks));
     size_t width = cli_text_width(name) + strlen(": ") + strlen(live) + strlen(" live") + strlen(blocks_text);
     printf("%s: %s%s live%s%s", name, cli_style(CLI_BOLD), live, cli_style(CLI_PLAIN), blocks_text);
     free(blocks_text);
@@ -321,7 +321,7 @@ static void print_rest(const struct listing *listing)
     printf("%s… and %zu more: ", cli_style(CLI_DIM), count - listing->most);
     ta_size_text((double)value, 0, text, sizeof text);
     if (order == TA_ORDER_DEFAULT || order == TA_ORDER_COUNT)
-        printf("%s live in %" PRIu64 " block%s", text, blocks, blocks == 1 ? "" : "s");
+        printf("%s live in %" PRIu64 " block%s", text, blocks, cli_s(blocks));
     else if (order == TA_ORDER_ALLOCATED_SIZE || order == TA_ORDER_PEAK)
         printf("%s %s", text, order == TA_ORDER_PEAK ? "at the peak" : "allocated");
     else

@@ -108,8 +108,7 @@ static void say_age(const struct asking *asking)
         printf("  when: more than %.1f s ago, before %s\n", least, latest);
     else
         printf("  when: is not in %s, there always were blocks of this stack\n", asking->history);
-    printf("  %" PRIu64 " block%s of this stack live%s now\n", age->live, age->live == 1 ? "" : "s",
-           age->live == 1 ? "s" : "");
+    printf("  %" PRIu64 " block%s of this stack live%s now\n", age->live, cli_s(age->live), age->live == 1 ? "s" : "");
 }
 
 static void say_neighbour(const struct ta_why *why, const struct asking *asking, int side)
@@ -133,7 +132,7 @@ static void exact_size(uint64_t bytes, char *text, size_t size)
     char short_one[32];
     ta_size_text((double)bytes, 0, short_one, sizeof short_one);
     if (bytes < 10240)
-        snprintf(text, size, "%" PRIu64 " bytes", bytes);
+        snprintf(text, size, "%" PRIu64 " byte%s", bytes, cli_s(bytes));
     else
         snprintf(text, size, "%" PRIu64 " bytes (%s)", bytes, short_one);
 }
@@ -150,12 +149,12 @@ static void say_what(const struct ta_why *why, const struct asking *asking)
         if (place.offset == 0)
             printf("a live block of %s\n", size);
         else
-            printf("in a live block of %s at 0x%" PRIx64 ", %" PRIu64 " bytes from its beginning\n", size, place.start,
-                   place.offset);
+            printf("in a live block of %s at 0x%" PRIx64 ", %" PRIu64 " byte%s from its beginning\n", size, place.start,
+                   place.offset, cli_s(place.offset));
         break;
     case TA_PLACE_BEHIND:
-        printf("%" PRIu64 " bytes behind the end of a live block of %s at 0x%" PRIx64 "\n", place.offset - place.size,
-               size, place.start);
+        printf("%" PRIu64 " byte%s behind the end of a live block of %s at 0x%" PRIx64 "\n", place.offset - place.size,
+               cli_s(place.offset - place.size), size, place.start);
         break;
     case TA_PLACE_HEADER:
         printf("in front of a live block of %s, which begins at 0x%" PRIx64 "\n", size, place.start);
@@ -211,7 +210,7 @@ static void say_path(const struct asking *asking, const struct ta_place *steps, 
         putchar('\n');
     }
     if (shown < length)
-        printf("      → … %zu steps more\n", length - shown);
+        printf("      → … %zu step%s more\n", length - shown, cli_s(length - shown));
 }
 
 static void say_pointers(const struct ta_why *why, const struct asking *asking, size_t most)
@@ -222,7 +221,7 @@ static void say_pointers(const struct ta_why *why, const struct asking *asking, 
         puts("  nothing points to it: it is lost");
         return;
     }
-    printf("  %" PRIu64 " pointer%s to it:\n", count, count == 1 ? "" : "s");
+    printf("  %" PRIu64 " pointer%s to it:\n", count, cli_s(count));
     for (size_t i = 0; i < most && ta_why_referrer(why, i, &place) == 0; i++) {
         printf("    ");
         if (is_block(&place)) {

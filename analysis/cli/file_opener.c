@@ -614,7 +614,7 @@ static void tell_untraced(void)
                     row->why);
     }
     if (count > REASONS_SHOWN)
-        fprintf(stderr, "tracealloc: and %zu other programs\n", count - REASONS_SHOWN);
+        fprintf(stderr, "tracealloc: and %zu other program%s\n", count - REASONS_SHOWN, cli_s(count - REASONS_SHOWN));
 }
 
 size_t cli_opener_tell_failures(void)

@@ -260,7 +260,7 @@ static void tell_crashed_others(pid_t first)
         free(name);
     }
     if (crashed > CRASHED_SHOWN)
-        fprintf(stderr, "tracealloc: and %zu others\n", crashed - CRASHED_SHOWN);
+        fprintf(stderr, "tracealloc: and %zu other%s\n", crashed - CRASHED_SHOWN, cli_s(crashed - CRASHED_SHOWN));
 }
 
 void cli_recordings_tell(const struct cli_recordings *found, const char *index, int wants_peak, int is_series,
@@ -273,7 +273,8 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
     if (first->entries > 1)
         fprintf(stderr, " (%zu entries)", first->entries);
     if (found->count > 1) {
-        fprintf(stderr, " and %zu of other processes", found->count - 1);
+        fprintf(stderr, found->count == 2 ? " and %zu of another process" : " and %zu of other processes",
+                found->count - 1);
         if (index != NULL)
             fprintf(stderr, " in %s", cli_relative_path((char *)(uintptr_t)index));
         if (largest != first)

@@ -404,7 +404,8 @@ static void draw_foot(const struct screen *screen)
         const struct cli_watch_row *row = &watch->rows[watch->shown[screen->chosen]];
         char *place = place_of(row);
         char *source = row->frame.lineno > 0 ? cli_source_line(&row->frame) : NULL;
-        text = cli_text("%s  %" PRIu64 " blocks  %s", place, row->count, source != NULL ? source : "");
+        text =
+            cli_text("%s  %" PRIu64 " block%s  %s", place, row->count, cli_s(row->count), source != NULL ? source : "");
         free(source);
         free(place);
     }

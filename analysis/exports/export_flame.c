@@ -125,7 +125,7 @@ static void add_details(struct picture *picture, const struct view *view, const 
         ta__text_add(text, ", ", 2);
         add_value(picture, node->value - node->old_value, 1);
     }
-    ta__text_add_format(text, ", %" PRIu64 " live blocks", node->count);
+    ta__text_add_format(text, ", %" PRIu64 " live block%s", node->count, ta__s(node->count));
     if (*node->file != '\0' || *node->module != '\0') {
         ta__text_add(text, "\n", 1);
         add_xml(text, *node->file != '\0' ? node->file : node->module);

@@ -45,7 +45,7 @@ static void add_head(struct ta__text *text, const struct ta__view *view, const s
     add_name(text, *view->strings[view->program].text != '\0' ? view->strings[view->program].text : "a program");
     ta__text_add_format(text, " (process %u)%s\n", view->pid, when);
     ta__size_text_add(text, (double)total->size, 0);
-    ta__text_add_format(text, " live in %" PRIu64 " blocks, peak ", total->count);
+    ta__text_add_format(text, " live in %" PRIu64 " block%s, peak ", total->count, ta__s(total->count));
     ta__size_text_add(text, (double)(view->peak_bytes > total->size ? view->peak_bytes : total->size), 0);
     if (view->sample_bytes > 1)
         ta__text_add_format(text, "; estimates: one sample in %" PRIu64 " bytes", view->sample_bytes);
@@ -106,17 +106,20 @@ static void add_gaps(struct ta__output *output, const struct ta__view *view)
 {
     const struct {
         uint64_t count;
-        const char *what;
+        const char *one, *many;
     } gaps[] = {
-        {view->lost, "allocations could not be traced: no memory for tables"},
-        {view->overflowed, "allocations stand under <overflow>: too many stacks"},
-        {view->cut_short, "stacks ended before their outermost call"},
-        {view->foreign_frees, "frees of blocks that are not ours"},
-        {view->invalid_frees, "double frees or damaged blocks"},
+        {view->lost, "allocation could not be traced: no memory for tables",
+         "allocations could not be traced: no memory for tables"},
+        {view->overflowed, "allocation stands under <overflow>: too many stacks",
+         "allocations stand under <overflow>: too many stacks"},
+        {view->cut_short, "stack ended before its outermost call", "stacks ended before their outermost call"},
+        {view->foreign_frees, "free of a block that is not ours", "frees of blocks that are not ours"},
+        {view->invalid_frees, "double free or damaged block", "double frees or damaged blocks"},
     };
     for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
         if (gaps[i].count > 0)
-            ta__text_add_format(&output->pending, "note: %" PRIu64 " %s\n", gaps[i].count, gaps[i].what);
+            ta__text_add_format(&output->pending, "note: %" PRIu64 " %s\n", gaps[i].count,
+                                gaps[i].count == 1 ? gaps[i].one : gaps[i].many);
 }
 
 int ta_snapshot_export_text(const struct ta_snapshot *snapshot, size_t rows, ta_write_function write, void *user)

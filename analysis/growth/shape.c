@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/growing_text.h"
+
 #define SMALL    0.05 /* of the largest size: no change worth a word */
 #define LARGE    0.20 /* of the largest size: a fall that counts */
 #define GONE     0.10 /* of the largest size: next to nothing is left */
@@ -215,8 +217,8 @@ static int try_plateau(const struct look *look, struct ta__shape *shape)
     uint64_t calls = look->course->calls[look->last] - look->course->calls[at];
     double sure = by_points(points + 1);
     if (calls > 0)
-        name_shape(shape, TA_GROWTH_PLATEAU, sure, "no growth in the last %.0f%% of the time, through %llu calls",
-                   100 * share, (unsigned long long)calls);
+        name_shape(shape, TA_GROWTH_PLATEAU, sure, "no growth in the last %.0f%% of the time, through %llu call%s",
+                   100 * share, (unsigned long long)calls, ta__s(calls));
     else
         name_shape(shape, TA_GROWTH_PLATEAU, sure * 0.8, "no growth in the last %.0f%% of the time, and no calls",
                    100 * share);

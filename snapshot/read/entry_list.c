@@ -38,8 +38,9 @@ static int take_trailer(const struct reader *reader, const struct ta__chunk_head
 {
     if (bytes_behind != 0) {
         misplaced(reader, header, "");
-        ta__message_number(&reader->problem->text, bytes_behind);
-        ta__message_text(&reader->problem->text, " bytes follow the end of the recording");
+        ta__message_count(&reader->problem->text, bytes_behind, "byte");
+        ta__message_text(&reader->problem->text, bytes_behind == 1 ? " follows" : " follow");
+        ta__message_text(&reader->problem->text, " the end of the recording");
         return -1;
     }
     if (reader->is_inside || !reader->index_seen)

@@ -104,15 +104,12 @@ static void block_text(struct ta__message *message, const struct ta__block_aroun
     int64_t behind = around->offset - (int64_t)around->size;
     int is_behind = around->is_live && behind >= 0;
     int64_t distance = is_behind ? behind : around->offset < 0 ? -around->offset : around->offset;
-    ta__message_number(message, (uint64_t)distance);
-    ta__message_text(message, is_behind            ? " bytes behind the end of"
-                              : around->offset < 0 ? " bytes before"
-                                                   : " bytes into");
+    ta__message_count(message, (uint64_t)distance, "byte");
+    ta__message_text(message, is_behind ? " behind the end of" : around->offset < 0 ? " before" : " into");
     ta__message_text(message, around->is_plain  ? " an untraced block, live or freed, of "
                               : around->is_live ? " a live block of "
                                                 : " freed memory, a place for ");
-    ta__message_number(message, around->size);
-    ta__message_text(message, " bytes");
+    ta__message_count(message, around->size, "byte");
     end_text(message);
 }
 

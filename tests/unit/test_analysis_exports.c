@@ -5,6 +5,7 @@
 
 #include <tracealloc/export.h>
 
+#include "analysis/model.h"
 #include "tests/support/whole_case.h"
 
 static struct ta_snapshot *snapshot, *older;
@@ -432,6 +433,22 @@ static void test_every_format_says_all_that_the_snapshot_has(void)
     ta_snapshot_free(whole);
 }
 
+static void test_one_thing_is_not_said_as_many(void)
+{
+    struct ta_snapshot *one = snapshot_of("{'size': 9, 'frames': [['/s/main.c', 1]]}");
+    struct ta__view *view = (struct ta__view *)(uintptr_t)ta__model_of(one)->view;
+    struct ta_buffer buffer = {0};
+    view->cut_short = view->invalid_frees = 1;
+    view->lost = 2;
+    TEST_ASSERT_EQUAL_INT(0, ta_snapshot_export(one, "text", TA_ORDER_DEFAULT, ta_write_to_buffer, &buffer));
+    TEST_ASSERT_NOT_NULL(strstr(buffer.bytes, "\n9 B live in 1 block, peak 9 B\n"));
+    TEST_ASSERT_NOT_NULL(strstr(buffer.bytes, "note: 2 allocations could not be traced"));
+    TEST_ASSERT_NOT_NULL(strstr(buffer.bytes, "note: 1 stack ended before its outermost call\n"));
+    TEST_ASSERT_NOT_NULL(strstr(buffer.bytes, "note: 1 double free or damaged block\n"));
+    free(buffer.bytes);
+    ta_snapshot_free(one);
+}
+
 static void test_rows_of_every_kind_say_what_they_are_made_of(void)
 {
     static const struct {
@@ -498,6 +515,7 @@ int main(void)
     RUN_TEST(test_flame_options_may_come_from_an_older_header);
     RUN_TEST(test_report_has_totals_and_the_largest_rows);
     RUN_TEST(test_every_format_says_all_that_the_snapshot_has);
+    RUN_TEST(test_one_thing_is_not_said_as_many);
     RUN_TEST(test_rows_of_every_kind_say_what_they_are_made_of);
     RUN_TEST(test_trees_by_other_values_and_from_the_leaves);
     return UNITY_END();

@@ -488,7 +488,7 @@ static void test_free_of_an_interior_pointer_is_reported(void)
 
 static void test_free_of_a_misaligned_pointer_is_reported(void)
 {
-    expect_interior_reported("misaligned_free", ", 1 bytes inside one of 1000;");
+    expect_interior_reported("misaligned_free", ", 1 byte inside one of 1000;");
     expect_interior_reported("misaligned_free_by_eight", ", 8 bytes inside one of 1000;");
 }
 

@@ -312,8 +312,8 @@ class App {
 
   drawTiles() {
     const {figures, state} = this, {sums} = figures;
-    const more = {live: `${countText(sums.blocks)} blocks`, growth: `${countText(sums.blocksGrowth, true)} blocks`,
-      peak: this.data.files.length > 1 && !this.data.compares ? 'each process at its own peak' : state.range === null ? 'at the highest moment' : 'in this range', total: `${countText(sums.calls)} calls`,
+    const more = {live: thingsText(sums.blocks, 'block'), growth: thingsText(sums.blocksGrowth, 'block', true),
+      peak: this.data.files.length > 1 && !this.data.compares ? 'each process at its own peak' : state.range === null ? 'at the highest moment' : 'in this range', total: thingsText(sums.calls, 'call'),
       calls: sums.calls > 0 ? `${sizeText(sums.total / sums.calls)} each` : '', temporary: sums.calls > 0 ? shareText(sums.temporary, sums.calls) + ' of the calls' : ''};
     fill(find('#tiles'), ...Object.entries(METRICS).map(([name, metric]) => el('button.tile' + (state.metric === name ? '.chosen' : ''),
       {type: 'button', 'data-metric': name, 'data-value': sums[name], 'aria-pressed': state.metric === name, title: metric.what, onclick: () => this.setMetric(name)},

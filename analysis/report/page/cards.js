@@ -19,7 +19,7 @@ function sizeBars(classes) {
   const most = Math.max(...classes.map(entry => entry.count)), all = classes.reduce((sum, entry) => sum + entry.count, 0);
   const label = index => index === 0 ? '0 B' : sizeText(2 ** (index - 1)).replace(' ', ' ');
   return el('div.bars', classes.map(({index, count}) => el('div.bar-column', {'data-class': index, 'data-value': count,
-    title: `${index === 0 ? 'nothing' : `${sizeText(2 ** (index - 1))} to ${sizeText(2 ** index - 1)}`}: ${countText(count)} calls, ${shareText(count, all)}`},
+    title: `${index === 0 ? 'nothing' : `${sizeText(2 ** (index - 1))} to ${sizeText(2 ** index - 1)}`}: ${thingsText(count, 'call')}, ${shareText(count, all)}`},
   el('i', {style: `height:${count > 0 ? Math.max(count / most * 100, 1.5) : 0}%`}), el('span', index % 3 === 1 || classes.length < 6 ? label(index) : ''))));
 }
 
@@ -113,8 +113,8 @@ function warnings(data) {
   for (const file of data.files) {
     const {about} = file, name = data.files.length > 1 ? processName(file) + ': ' : '';
     if (about.warning) notes.push(name + about.warning);
-    if (about.lost > 0) notes.push(`${name}${countText(about.lost)} blocks could not be traced`);
-    if (about.overflowed > 0) notes.push(`${name}${countText(about.overflowed)} blocks are under a stack of their own: there were too many stacks`);
+    if (about.lost > 0) notes.push(`${name}${thingsText(about.lost, 'block')} could not be traced`);
+    if (about.overflowed > 0) notes.push(`${name}${thingsText(about.overflowed, 'block')} under a stack for what is left over: there were too many stacks`);
     for (const module of about.unsymbolized) bare.set(module.path, module.reason);
   }
   const reasons = new Map();

@@ -40,9 +40,9 @@ class Details {
     const average = sums.blocks > 0 ? `${sizeText(sums.live / sums.blocks)} each` : '';
     const gone = sums.calls > 0 ? shareText(sums.temporary, sums.calls) + ' came and went' : '';
     const item = (name, value, more) => el('div', el('dt', name), el('dd', value, more ? el('small', more) : null));
-    return el('dl.figures', item('Live', sizeText(sums.live), `${countText(sums.blocks)} blocks${average && ', ' + average}`),
-      item('Growth', sizeText(sums.growth, true), `${countText(sums.blocksGrowth, true)} blocks`),
-      item('Peak', sizeText(sums.peak)), item('Allocated', sizeText(sums.total), `${countText(sums.calls)} calls`),
+    return el('dl.figures', item('Live', sizeText(sums.live), `${thingsText(sums.blocks, 'block')}${average && ', ' + average}`),
+      item('Growth', sizeText(sums.growth, true), thingsText(sums.blocksGrowth, 'block', true)),
+      item('Peak', sizeText(sums.peak)), item('Allocated', sizeText(sums.total), thingsText(sums.calls, 'call')),
       gone ? item('Temporary', shortCount(sums.temporary), gone) : null);
   }
 
@@ -76,7 +76,7 @@ class Details {
       largest.length = Math.min(largest.length, 6);
     }
     if (count === 0) return null;
-    return el('div', el('h4', count === 1 ? 'The stack' : `The largest of ${countText(count)} stacks`),
+    return el('div', el('h4', count === 1 ? 'The stack' : `The largest of ${thingsText(count, 'stack')}`),
       largest.map(([node, value], i) => el('details.stack', {open: i === 0}, el('summary',
         metric.unit === 'bytes' ? sizeText(value, metric.signed) : countText(value), el('span.dim', ' ' + shareText(value, whole))),
       this.stack(node))));

@@ -269,7 +269,7 @@ class Flame {
     lines.push(el('div', `${shown}  ${metric.what}`, ' · ', shareText(value, tree.value[0]), ' of all, ',
       shareText(value, tree.value[this.zoomed]), ' of what is shown'));
     if (app.state.metric !== 'growth') lines.push(el('div.dim', `${sizeText(tree.change[node], true)} growth · ` +
-      `${countText(tree.blocks[node])} blocks live`));
+      `${thingsText(tree.blocks[node], 'block')} live`));
     return lines;
   }
 

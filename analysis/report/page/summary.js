@@ -31,7 +31,7 @@ function largest(figures, name, sign = 1) {
 function lives(app) {
   const {figures, data, state} = app, {sums} = figures, most = largest(figures, 'live');
   const when = state.range === null ? 'at the end' : `at ${timeText(endOf(app))}`;
-  const words = [`${subject(app)} held `, strong(sizeText(sums.live)), ` in ${countText(sums.blocks)} blocks ${when}`];
+  const words = [`${subject(app)} held `, strong(sizeText(sums.live)), ` in ${thingsText(sums.blocks, 'block')} ${when}`];
   if (sums.peak > 0) words.push(', and ', strong(sizeText(peakOf(app))), data.files.length > 1 ? ' each at its own peak' : ' at the most',
     state.range === null || data.points.count < 2 ? '' : ' in this range');
   words.push('.');

@@ -77,7 +77,7 @@ class GroupTable {
     const {app} = this, {figures, state} = app, isBytes = METRICS[state.metric].unit === 'bytes';
     let sum = 0;
     for (const group of this.order) sum += this.sums[state.metric][group];
-    this.footer.textContent = `${countText(this.order.length)} row${this.order.length === 1 ? '' : 's'}, together ` +
+    this.footer.textContent = `${thingsText(this.order.length, 'row')}, together ` +
       (isBytes ? sizeText(sum, METRICS[state.metric].signed) : countText(sum)) +
       (this.order.length < this.key.count ? ` of ${isBytes ? sizeText(figures.sums[state.metric]) : countText(figures.sums[state.metric])}` : '');
   }

@@ -28,6 +28,11 @@ function countText(count, sign) {
   return (count < 0 ? '−' : sign ? '+' : '') + text;
 }
 
+// "1 block", "2 blocks".
+function thingsText(count, thing, sign) {
+  return `${countText(count, sign)} ${thing}${count === 1 ? '' : 's'}`;
+}
+
 function shortCount(count) {
   const value = Math.abs(count), sign = count < 0 ? '−' : '';
   if (value < 10000) return sign + value;
