@@ -49,7 +49,7 @@ static uint32_t last_of_chain(const struct ta_calltree *tree, uint32_t index, si
 }
 
 static void add_row(const struct drawing *drawing, const struct ta_calltree_node *node, size_t depth, const char *drawn,
-                    const char *place)
+                    const char *shorter, const char *place)
 {
     int64_t total = node_at(drawing->tree, 0).value;
     cli_table_add(drawing->table,
@@ -62,18 +62,23 @@ static void add_row(const struct drawing *drawing, const struct ta_calltree_node
                                              [FILE_NAME].text = node->file,
                                              [LINE].number = node->line,
                                              [OLD_VALUE].number = (uint64_t)node->old_value,
-                                             [DRAWN] = {.text = drawn, .more = place}});
+                                             [DRAWN] = {.text = drawn, .more = place, .via = shorter}});
 }
 
 /* ---- words ---- */
 
 /* "deep ×19", "odd (2 calls ×9)" where each time two calls came that end with it. */
-static char *name_text(const struct ta_calltree_node *node)
+static char *name_text(const struct ta_calltree_node *node, int is_short)
 {
     int is_line = *node->file != '\0' && strrchr(node->name, ':') != NULL &&
                   strncmp(node->name, cli_base_name(node->file), strlen(cli_base_name(node->file))) == 0;
     int has_place = !is_line && (*node->file != '\0' || *node->module != '\0');
     char *name = has_place ? cli_function_name(node->name) : cli_text("%s", node->name), *text;
+    if (is_short && has_place) {
+        text = cli_class_and_function(name);
+        free(name);
+        name = text;
+    }
     if (node->times <= 1)
         return name;
     text = node->circle > 1 ? cli_text("%s (%u calls ×%u)", name, node->circle, node->times)
@@ -148,9 +153,27 @@ static void add_children(const struct drawing *drawing, uint32_t index, size_t d
         return;
     char *name = cli_text("(%zu more)", left), *drawn = cli_text("%s%s", before, name);
     folded.name = name;
-    add_row(drawing, &folded, depth, drawn, NULL);
+    add_row(drawing, &folded, depth, drawn, NULL, NULL);
     free(drawn);
     free(name);
+}
+
+/* One call, two, or the first and the last of a chain with the number of those between. */
+static char *chain_text(const struct ta_calltree_node *node, const struct ta_calltree_node *end, size_t skipped,
+                        const char *arrow, int is_short)
+{
+    char *name = name_text(node, is_short), *end_name = name_text(end, is_short), *text;
+    if (skipped == 0)
+        text = cli_text("%s", name);
+    else if (skipped == 1)
+        text = cli_text("%s %s %s", name, arrow, end_name);
+    else if (is_short)
+        text = cli_text("%s %s … %s %s", name, arrow, arrow, end_name);
+    else
+        text = cli_text("%s %s … %zu … %s %s", name, arrow, skipped - 1, arrow, end_name);
+    free(name);
+    free(end_name);
+    return text;
 }
 
 static void add_node(const struct drawing *drawing, uint32_t index, size_t depth, const char *before)
@@ -158,19 +181,15 @@ static void add_node(const struct drawing *drawing, uint32_t index, size_t depth
     size_t skipped = 0;
     uint32_t last = drawing->folds ? last_of_chain(drawing->tree, index, &skipped) : index;
     const struct ta_calltree_node node = node_at(drawing->tree, index), end = node_at(drawing->tree, last);
-    const char *arrow = drawing->arrow;
-    char *name = name_text(&node), *end_name = name_text(&end);
-    char *place = place_text(arrow[0] == '>' ? &end : &node), *drawn;
-    if (skipped == 0)
-        drawn = cli_text("%s%s", before, name);
-    else if (skipped == 1)
-        drawn = cli_text("%s%s %s %s", before, name, arrow, end_name);
-    else
-        drawn = cli_text("%s%s %s … %zu … %s %s", before, name, arrow, skipped - 1, arrow, end_name);
-    add_row(drawing, &node, depth, drawn, place);
-    free(name);
-    free(end_name);
+    char *chain = chain_text(&node, &end, skipped, drawing->arrow, 0);
+    char *shorter = chain_text(&node, &end, skipped, drawing->arrow, 1);
+    char *drawn = cli_text("%s%s", before, chain), *drawn_shorter = cli_text("%s%s", before, shorter);
+    char *place = place_text(drawing->arrow[0] == '>' ? &end : &node);
+    add_row(drawing, &node, depth, drawn, drawn_shorter, place);
+    free(chain);
+    free(shorter);
     free(drawn);
+    free(drawn_shorter);
     free(place);
     if (depth >= drawing->depth)
         return;

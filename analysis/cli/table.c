@@ -167,7 +167,7 @@ static void print_heading(const struct cli_table *table, const size_t *widths, s
     printf("%s\n", cli_style(CLI_PLAIN));
 }
 
-enum { NO_FUNCTION = 1, NO_VIA = 2 };
+enum { NO_FUNCTION = 1, NO_VIA = 2, NO_PLACE = 4 };
 
 /* "3 functions: …" is worth a line of its own, with arguments: they may be all that differs. */
 static int is_list(const struct cli_cell *cell)
@@ -202,20 +202,34 @@ static unsigned print_place(const struct cli_cell *cell, size_t room)
     return missing;
 }
 
-/* "NAME  PLACE": the name gives way, then the folders of the place. */
-static void print_name(const struct cli_cell *cell, size_t room)
+/* The place without as many of its folders as there is no room for beside the name; NULL when not even its file fits. */
+static const char *place_beside(const char *name, const char *place, size_t room)
 {
-    const char *place = cell->more != NULL ? cell->more : "";
-    size_t name = cli_text_width(cell->text), enough = room == SIZE_MAX ? name : room * 3 / 5;
-    size_t wanted = name < enough ? name : enough;
-    while (*place != '\0' && room != SIZE_MAX && cli_text_width(place) + 2 + wanted > room) {
+    size_t width = cli_text_width(name) + (*place != '\0' ? 2 : 0);
+    while (room != SIZE_MAX && width + cli_text_width(place) > room) {
         const char *slash = strchr(place, '/');
-        place = slash != NULL ? slash + 1 : "";
+        if (slash == NULL)
+            return NULL;
+        place = slash + 1;
     }
-    size_t taken = *place != '\0' ? cli_text_width(place) + 2 : 0;
-    cli_print_name(cell->text, room == SIZE_MAX ? room : room - taken);
-    if (*place != '\0')
-        printf("  %s%s%s", cli_style(CLI_DIM), place, cli_style(CLI_PLAIN));
+    return place;
+}
+
+/* "NAME  PLACE": folders give way, then the longer names. Whether the place is left for the line below is answered; one
+ * without a line is not worth that. */
+static unsigned print_name(const struct cli_cell *cell, size_t room)
+{
+    const char *place = cell->more != NULL ? cell->more : "", *beside = NULL;
+    char *plain = cli_without_arguments(cell->text);
+    const char *names[] = {cell->text, plain, cell->via != NULL ? cell->via : plain};
+    size_t at = 0;
+    while ((beside = place_beside(names[at], place, room)) == NULL && at < 2)
+        at++;
+    cli_print_name(names[at], room);
+    if (beside != NULL && *beside != '\0')
+        printf("  %s%s%s", cli_style(CLI_DIM), beside, cli_style(CLI_PLAIN));
+    free(plain);
+    return beside == NULL && strchr(place, ':') != NULL ? NO_PLACE : 0;
 }
 
 static void print_cell(const struct cli_column *column, const struct cli_cell *cell, size_t width, size_t room,
@@ -258,6 +272,11 @@ static void print_cut(const char *text, size_t room)
     cli_print_fitted(text, room, CLI_CUT_RIGHT);
 }
 
+static void print_path(const char *text, size_t room)
+{
+    cli_print_path(text, room);
+}
+
 /* A line below a row. */
 static void print_note(const char *text, size_t indent, size_t room, void (*print)(const char *, size_t))
 {
@@ -273,7 +292,7 @@ static void print_last(const struct row *row, const struct cli_column *column, c
     enum { NARROW = 60, INDENT = 6 };
     unsigned missing = 0;
     if (column->flags & CLI_NAME_FIRST)
-        print_name(cell, room);
+        missing = print_name(cell, room);
     else if (column->kind == CLI_PLACE)
         missing = print_place(cell, room);
     else
@@ -285,6 +304,8 @@ static void print_last(const struct row *row, const struct cli_column *column, c
         print_note(cell->more, indent, width, is_list(cell) ? print_cut : cli_print_name);
     if (missing & NO_VIA)
         print_note(cell->via, indent, width, cli_print_name);
+    if (missing & NO_PLACE)
+        print_note(cell->more, indent, width, print_path);
     for (size_t n = 0; n < row->note_count; n++)
         print_note(row->notes[n], indent, width, print_cut);
 }

@@ -26,7 +26,7 @@ enum cli_column_flags {
     CLI_WITH_BAR = 4,      /* a SHARE with a bar beside it where there is room */
     CLI_PATH = 8,          /* a TEXT that is cut at the left when it does not fit */
     CLI_STRONG = 16,       /* the number that the rows are ordered by */
-    CLI_NAME_FIRST = 32,   /* a PLACE whose `text` is a name that may be cut, and `more` the place beside it */
+    CLI_NAME_FIRST = 32,   /* a PLACE whose `text` is a name, `via` a shorter one, and `more` the place beside it */
 };
 
 struct cli_column {

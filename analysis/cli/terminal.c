@@ -183,8 +183,7 @@ void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut)
     print_clean(text + start, length - start);
 }
 
-/* "map<string, vector<…>>::find" as "map<…>::find". */
-static char *without_arguments(const char *name)
+char *cli_without_arguments(const char *name)
 {
     char *text = cli_allocate(2 * strlen(name) + 1, 1), *to = text;
     size_t depth = 0;
@@ -227,7 +226,7 @@ void cli_print_name(const char *name, size_t columns)
         cli_print_fitted(name, columns, CLI_CUT_RIGHT);
         return;
     }
-    char *shorter = without_arguments(name);
+    char *shorter = cli_without_arguments(name);
     const char *from = without_namespaces(shorter, columns), *dots = has_unicode() ? "…" : "...";
     if (from != shorter && columns > DOTS_MOST) {
         fputs(dots, stdout);
@@ -235,6 +234,23 @@ void cli_print_name(const char *name, size_t columns)
     }
     cli_print_fitted(from, columns, CLI_CUT_RIGHT);
     free(shorter);
+}
+
+char *cli_class_and_function(const char *name)
+{
+    char *text = cli_without_arguments(name);
+    const char *list = has_unicode() ? "<…>" : "<>", *from = text;
+    for (char *at = text; (at = strstr(at, list)) != NULL;)
+        memmove(at, at + strlen(list), strlen(at + strlen(list)) + 1);
+    for (const char *end = text + strcspn(text, "( "), *at = text, *last = text; (at = strstr(at, "::")) != NULL;
+         at += 2)
+        if (at < end) {
+            from = last;
+            last = at + 2;
+        }
+    char *core = cli_text("%s", from);
+    free(text);
+    return core;
 }
 
 size_t cli_print_path(const char *path, size_t columns)

@@ -32,6 +32,9 @@ void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
 /* Prints functions: where they do not fit they lose their template arguments first, then namespaces, then what is at the
  * right. */
 void cli_print_name(const char *name, size_t columns);
+/* "std::map<string, vector<…>>::find" as "std::map<…>::find", and as "map::find". */
+char *cli_without_arguments(const char *name);
+char *cli_class_and_function(const char *name);
 /* Prints a path: where it does not fit it loses folders at the left, never its last part. Answers the columns that are
  * left. */
 size_t cli_print_path(const char *path, size_t columns);
