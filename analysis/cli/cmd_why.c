@@ -28,6 +28,7 @@ static int is_block(const struct ta_place *place)
 
 /* What is asked of. */
 struct asking {
+    FILE *out; /* what is said, to be wrapped at last */
     struct ta_snapshot *snapshot;
     struct ta_statistics *own;
     const char *history;      /* a recording of the process, or NULL */
@@ -40,33 +41,33 @@ static void say_block(const struct asking *asking, const struct ta_place *place)
 {
     char size[32], *asker = cli_trace_label(asking->snapshot, asking->own, place->trace);
     ta_size_text((double)place->size, 0, size, sizeof size);
-    printf("block of %s at 0x%" PRIx64, size, place->start);
+    fprintf(asking->out, "block of %s at 0x%" PRIx64, size, place->start);
     if (*place->type != '\0')
-        printf(", a %s", place->type);
-    printf(", from %s", asker);
+        fprintf(asking->out, ", a %s", place->type);
+    fprintf(asking->out, ", from %s", asker);
     free(asker);
 }
 
-static void say_place(const struct ta_place *place)
+static void say_place(const struct asking *asking, const struct ta_place *place)
 {
     switch (place->kind) {
     case TA_PLACE_REGISTER:
-        printf("register %s of thread %u", place->name, place->thread);
+        fprintf(asking->out, "register %s of thread %u", place->name, place->thread);
         break;
     case TA_PLACE_STACK:
-        printf("stack of thread %u, 0x%" PRIx64, place->thread, place->address);
+        fprintf(asking->out, "stack of thread %u, 0x%" PRIx64, place->thread, place->address);
         if (*place->name != '\0')
-            printf(", in the frame of %s", place->name);
+            fprintf(asking->out, ", in the frame of %s", place->name);
         break;
     case TA_PLACE_DATA:
-        printf("data, 0x%" PRIx64 ": %s", place->address, place->name);
+        fprintf(asking->out, "data, 0x%" PRIx64 ": %s", place->address, place->name);
         break;
     case TA_PLACE_CODE:
-        printf("code, 0x%" PRIx64 ": %s", place->address, place->name);
+        fprintf(asking->out, "code, 0x%" PRIx64 ": %s", place->address, place->name);
         break;
     default:
-        printf("mapping %s%s0x%" PRIx64 "+0x%" PRIx64, place->name, *place->name != '\0' ? ", " : "", place->start,
-               place->offset);
+        fprintf(asking->out, "mapping %s%s0x%" PRIx64 "+0x%" PRIx64, place->name, *place->name != '\0' ? ", " : "",
+                place->start, place->offset);
         break;
     }
 }
@@ -75,11 +76,11 @@ static void say_stack(const struct asking *asking, const struct ta_place *place)
 {
     struct ta_traceback traceback;
     if (place->trace < 0) {
-        puts("  who asked for it is not known: it was not traced");
+        fputs("  who asked for it is not known: it was not traced\n", asking->out);
         return;
     }
     traceback = ta_snapshot_trace_traceback(asking->snapshot, (size_t)place->trace);
-    puts("  asked for by");
+    fputs("  asked for by\n", asking->out);
     for (size_t i = 0; i < ta_traceback_length(traceback); i++) {
         struct ta_frame frame;
         char where[4096];
@@ -88,7 +89,7 @@ static void say_stack(const struct asking *asking, const struct ta_place *place)
         cli_place_text(&frame, where, sizeof where);
         const char *offset = strstr(where, "+0x"), *same = strstr(frame.function, "+0x");
         int says_more = *frame.function != '\0' && (offset == NULL || same == NULL || strcmp(offset, same) != 0);
-        printf("    %s%s%s\n", where, says_more ? "  " : "", says_more ? frame.function : "");
+        fprintf(asking->out, "    %s%s%s\n", where, says_more ? "  " : "", says_more ? frame.function : "");
     }
 }
 
@@ -101,14 +102,15 @@ static void say_age(const struct asking *asking)
     double most = (double)(age->now_ns - age->earliest_ns) / 1e9, least = (double)(age->now_ns - age->latest_ns) / 1e9;
     int has_latest = age->latest_ns != age->now_ns;
     if (age->earliest_ns != 0 && has_latest)
-        printf("  when: %.1f s to %.1f s ago, %s to %s\n", least, most, earliest, latest);
+        fprintf(asking->out, "  when: %.1f s to %.1f s ago, %s to %s\n", least, most, earliest, latest);
     else if (age->earliest_ns != 0)
-        printf("  when: in the last %.1f s, after %s\n", most, earliest);
+        fprintf(asking->out, "  when: in the last %.1f s, after %s\n", most, earliest);
     else if (has_latest)
-        printf("  when: more than %.1f s ago, before %s\n", least, latest);
+        fprintf(asking->out, "  when: more than %.1f s ago, before %s\n", least, latest);
     else
-        printf("  when: is not in %s, there always were blocks of this stack\n", asking->history);
-    printf("  %" PRIu64 " block%s of this stack live%s now\n", age->live, cli_s(age->live), age->live == 1 ? "s" : "");
+        fprintf(asking->out, "  when: is not in %s, there always were blocks of this stack\n", asking->history);
+    fprintf(asking->out, "  %" PRIu64 " block%s of this stack live%s now\n", age->live, cli_s(age->live),
+            age->live == 1 ? "s" : "");
 }
 
 static void say_neighbour(const struct ta_why *why, const struct asking *asking, int side)
@@ -116,14 +118,15 @@ static void say_neighbour(const struct ta_why *why, const struct asking *asking,
     struct ta_place place;
     if (ta_why_neighbour(why, side, &place) != 0)
         return;
-    printf("  the block %s is ", side < 0 ? "before" : "behind");
+    fprintf(asking->out, "  the block %s is ", side < 0 ? "before" : "behind");
     if (place.kind == TA_PLACE_DAMAGED)
-        printf("one of 0x%" PRIx64 " bytes at 0x%" PRIx64 ", whose header was overwritten", place.size, place.start);
+        fprintf(asking->out, "one of 0x%" PRIx64 " bytes at 0x%" PRIx64 ", whose header was overwritten", place.size,
+                place.start);
     else {
         say_block(asking, &place);
-        printf(", and ends at 0x%" PRIx64, place.start + place.size);
+        fprintf(asking->out, ", and ends at 0x%" PRIx64, place.start + place.size);
     }
-    putchar('\n');
+    fputc('\n', asking->out);
 }
 
 /* Exact; large ones also as one reads them. */
@@ -143,47 +146,48 @@ static void say_what(const struct ta_why *why, const struct asking *asking)
     char size[64];
     ta_why_place(why, &place);
     exact_size(place.size, size, sizeof size);
-    printf("%s0x%" PRIx64 "%s is ", cli_style(CLI_BOLD), place.address, cli_style(CLI_PLAIN));
+    fprintf(asking->out, "%s0x%" PRIx64 "%s is ", cli_style(CLI_BOLD), place.address, cli_style(CLI_PLAIN));
     switch (place.kind) {
     case TA_PLACE_BLOCK:
         if (place.offset == 0)
-            printf("a live block of %s\n", size);
+            fprintf(asking->out, "a live block of %s\n", size);
         else
-            printf("in a live block of %s at 0x%" PRIx64 ", %" PRIu64 " byte%s from its beginning\n", size, place.start,
-                   place.offset, cli_s(place.offset));
+            fprintf(asking->out, "in a live block of %s at 0x%" PRIx64 ", %" PRIu64 " byte%s from its beginning\n",
+                    size, place.start, place.offset, cli_s(place.offset));
         break;
     case TA_PLACE_BEHIND:
-        printf("%" PRIu64 " byte%s behind the end of a live block of %s at 0x%" PRIx64 "\n", place.offset - place.size,
-               cli_s(place.offset - place.size), size, place.start);
+        fprintf(asking->out, "%" PRIu64 " byte%s behind the end of a live block of %s at 0x%" PRIx64 "\n",
+                place.offset - place.size, cli_s(place.offset - place.size), size, place.start);
         break;
     case TA_PLACE_HEADER:
-        printf("in front of a live block of %s, which begins at 0x%" PRIx64 "\n", size, place.start);
+        fprintf(asking->out, "in front of a live block of %s, which begins at 0x%" PRIx64 "\n", size, place.start);
         break;
     case TA_PLACE_FREE:
-        printf("in a free block of %s at 0x%" PRIx64 ", %" PRIu64
-               " bytes from its beginning: it was given back, or never used\n",
-               size, place.start, place.offset);
+        fprintf(asking->out,
+                "in a free block of %s at 0x%" PRIx64 ", %" PRIu64
+                " byte%s from its beginning: it was given back, or never used\n",
+                size, place.start, place.offset, cli_s(place.offset));
         break;
     case TA_PLACE_DAMAGED:
-        printf("in a block of %s at 0x%" PRIx64 " whose header was overwritten\n", size, place.start);
+        fprintf(asking->out, "in a block of %s at 0x%" PRIx64 " whose header was overwritten\n", size, place.start);
         break;
     case TA_PLACE_ALLOCATOR:
-        puts("memory of the allocator, in no block");
+        fputs("memory of the allocator, in no block\n", asking->out);
         break;
     case TA_PLACE_TABLES:
-        puts("in the tables of tracealloc or its allocator");
+        fputs("in the tables of tracealloc or its allocator\n", asking->out);
         break;
     case TA_PLACE_NOTHING:
-        printf("not mapped%s%s\n", *place.name != '\0' ? ": " : "", place.name);
+        fprintf(asking->out, "not mapped%s%s\n", *place.name != '\0' ? ": " : "", place.name);
         break;
     default:
-        say_place(&place);
-        putchar('\n');
+        say_place(asking, &place);
+        fputc('\n', asking->out);
         break;
     }
     if (is_block(&place)) {
         if (*place.type != '\0')
-            printf("  it is a %s\n", place.type);
+            fprintf(asking->out, "  it is a %s\n", place.type);
         say_stack(asking, &place);
         if (asking->age.now_ns != 0)
             say_age(asking);
@@ -198,19 +202,19 @@ static void say_path(const struct asking *asking, const struct ta_place *steps, 
 {
     size_t shown = length < STEPS_MOST ? length : STEPS_MOST;
     for (size_t i = 0; i < shown; i++) {
-        printf(i == 0 ? "    " : "      → ");
+        fprintf(asking->out, i == 0 ? "    " : "      → ");
         if (i == 0)
-            say_place(&steps[i]);
+            say_place(asking, &steps[i]);
         else if (i + 1 == length)
-            printf("this block");
+            fprintf(asking->out, "this block");
         else {
             say_block(asking, &steps[i]);
-            printf(", at +%" PRIu64, steps[i].offset);
+            fprintf(asking->out, ", at +%" PRIu64, steps[i].offset);
         }
-        putchar('\n');
+        fputc('\n', asking->out);
     }
     if (shown < length)
-        printf("      → … %zu step%s more\n", length - shown, cli_s(length - shown));
+        fprintf(asking->out, "      → … %zu step%s more\n", length - shown, cli_s(length - shown));
 }
 
 static void say_pointers(const struct ta_why *why, const struct asking *asking, size_t most)
@@ -218,27 +222,27 @@ static void say_pointers(const struct ta_why *why, const struct asking *asking, 
     uint64_t count = ta_why_referrer_count(why);
     struct ta_place place, steps[STEPS_MOST + 1];
     if (count == 0) {
-        puts("  nothing points to it: it is lost");
+        fputs("  nothing points to it: it is lost\n", asking->out);
         return;
     }
-    printf("  %" PRIu64 " pointer%s to it:\n", count, cli_s(count));
+    fprintf(asking->out, "  %" PRIu64 " pointer%s to it:\n", count, cli_s(count));
     for (size_t i = 0; i < most && ta_why_referrer(why, i, &place) == 0; i++) {
-        printf("    ");
+        fprintf(asking->out, "    ");
         if (is_block(&place)) {
             say_block(asking, &place);
-            printf(", at +%" PRIu64, place.offset);
+            fprintf(asking->out, ", at +%" PRIu64, place.offset);
         } else {
-            say_place(&place);
+            say_place(asking, &place);
         }
-        putchar('\n');
+        fputc('\n', asking->out);
     }
     if (count > most)
-        printf("    … and %" PRIu64 " more (-n 0 lists up to a thousand)\n", count - most);
+        fprintf(asking->out, "    … and %" PRIu64 " more (-n 0 lists up to a thousand)\n", count - most);
     if (!ta_why_is_reached(why)) {
-        puts("  but nothing leads there from outside of malloc's blocks: it is lost");
+        fputs("  but nothing leads there from outside of malloc's blocks: it is lost\n", asking->out);
         return;
     }
-    puts("  shortest ways from outside:");
+    fputs("  shortest ways from outside:\n", asking->out);
     for (size_t i = 0; i < 3 && i < most; i++) {
         size_t length = ta_why_path(why, i, steps, STEPS_MOST + 1);
         if (length == 0)
@@ -327,6 +331,22 @@ static int parse_address(const char *text, uint64_t *address)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 ? 0 : -1;
 }
 
+/* The words of the answer, in lines as wide as the terminal. */
+static void say(const struct ta_why *why, struct asking *asking, int says_pointers, size_t most)
+{
+    char *text = NULL;
+    size_t length = 0;
+    asking->out = open_memstream(&text, &length);
+    if (asking->out == NULL)
+        return;
+    say_what(why, asking);
+    if (says_pointers)
+        say_pointers(why, asking, most);
+    if (fclose(asking->out) == 0)
+        cli_print_wrapped(text);
+    free(text);
+}
+
 static int tell(const struct cli_inside *inside, struct ta_image *image, uint64_t address)
 {
     struct ta_why *why = ta_image_why(image, address);
@@ -344,11 +364,8 @@ static int tell(const struct cli_inside *inside, struct ta_image *image, uint64_
     asking.own = ta_snapshot_statistics(asking.snapshot, "own", 0);
     if (inside->json)
         print_json(why, &asking, most);
-    else {
-        say_what(why, &asking);
-        if (is_block(&place) && !inside->brief)
-            say_pointers(why, &asking, most);
-    }
+    else
+        say(why, &asking, is_block(&place) && !inside->brief, most);
     ta_statistics_free(asking.own);
     ta_why_free(why);
     return cli_finish_output();

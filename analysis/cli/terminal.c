@@ -253,6 +253,50 @@ char *cli_class_and_function(const char *name)
     return core;
 }
 
+/* Up to where the next piece of a line begins. */
+static size_t piece_length(const char *text, size_t length)
+{
+    int depth = 0;
+    for (size_t i = 0; i + 1 < length; i++) {
+        depth += strchr("<([", text[i]) != NULL ? 1 : strchr(">)]", text[i]) != NULL && depth > 0 ? -1 : 0;
+        if (depth == 0 && (text[i] == ',' || (i > 0 && text[i] == ' ')) && text[i + 1] == ' ' &&
+            text[i - (i > 0)] != ' ')
+            return i + (text[i] == ',');
+    }
+    return length;
+}
+
+static void print_wrapped_line(const char *line, size_t length, size_t room)
+{
+    size_t indent = strspn(line, " "), column = indent, done = indent;
+    printf("%*s", (int)indent, "");
+    while (done < length) {
+        size_t blanks = done > indent ? strspn(line + done, " ") : 0, taken;
+        taken = piece_length(line + done + blanks, length - done - blanks);
+        char *piece = cli_text("%.*s", (int)taken, line + done + blanks);
+        if (done > indent && column + blanks + cli_text_width(piece) > room) {
+            printf("\n%*s", (int)indent + 4, "");
+            column = indent + 4;
+        } else {
+            printf("%*s", (int)blanks, "");
+            column += blanks;
+        }
+        fputs(piece, stdout);
+        column += cli_text_width(piece);
+        done += blanks + taken;
+        free(piece);
+    }
+    putchar('\n');
+}
+
+void cli_print_wrapped(const char *text)
+{
+    for (size_t length; *text != '\0'; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        print_wrapped_line(text, length, cli_width());
+    }
+}
+
 size_t cli_print_path(const char *path, size_t columns)
 {
     const char *dots = has_unicode() ? "…" : "...", *from = path;

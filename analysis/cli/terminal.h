@@ -32,6 +32,9 @@ void cli_print_fitted(const char *text, size_t columns, enum cli_cut cut);
 /* Prints functions: where they do not fit they lose their template arguments first, then namespaces, then what is at the
  * right. */
 void cli_print_name(const char *name, size_t columns);
+/* Whole lines: those that do not fit go on below, indented, from a comma or two blanks outside of all brackets on. What
+ * cannot be broken is printed all the same. */
+void cli_print_wrapped(const char *text);
 /* "std::map<string, vector<…>>::find" as "std::map<…>::find", and as "map::find". */
 char *cli_without_arguments(const char *name);
 char *cli_class_and_function(const char *name);

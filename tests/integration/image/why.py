@@ -3,14 +3,19 @@
     why.py TRACEALLOC LIBRARY
 """
 import atexit
+import fcntl
 import glob
 import json
 import os
+import pty
+import re
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 program, library = sys.argv[1:3]
 here = os.path.dirname(os.path.abspath(__file__))
@@ -119,6 +124,31 @@ int main(int count, char **words)
 """
 
 
+def on_terminal(columns, what, *words):
+    parent, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen([program, "why", *map(str, words), str(what)], stdout=terminal, env=dict(os.environ, NO_COLOR="1", TERM="xterm"))
+    os.close(terminal)
+    seen = b""
+    try:
+        while piece := os.read(parent, 65536):
+            seen += piece
+    except OSError:
+        pass
+    child.wait()
+    os.close(parent)
+    return seen.decode().replace("\r\n", "\n")
+
+
+def wrapped(pid, said):
+    """What does not fit goes on below, and nothing is lost."""
+    for name in said:
+        piped, narrow = text(pid, hex(said[name])), on_terminal(66, pid, hex(said[name]))
+        check(f"{name} on a terminal says the same", narrow.split() == piped.split(), narrow, piped)
+        long = [line for line in narrow.splitlines() if len(line) > 66 and len(re.split(", |(?<=\\S)  ", line.strip())) > 1]
+        check(f"{name} fits", long == [], long, narrow)
+
+
 def ages(folder):
     """The program appends the entries itself, so that each block was asked for between known ones."""
     path, recording, other = (os.path.join(folder, name) for name in ("aging", "aging.ta", "other.ta"))
@@ -179,6 +209,7 @@ def main():
             sys.exit(77)
         child, said = start(path)
         ask(child.pid, said)
+        wrapped(child.pid, said)
         ages(folder)
         for wrong in "x", "12z", "0x":
             done = subprocess.run([program, "why", wrong, str(child.pid)], stderr=subprocess.PIPE)
