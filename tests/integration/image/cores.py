@@ -111,6 +111,12 @@ def incomplete(core):
     os.remove("cut")
 
 
+def let_dump():
+    """For a child: a core of up to a GiB, where the system lets it have one."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (1 << 30 if hard == resource.RLIM_INFINITY else min(hard, 1 << 30), hard))
+
+
 def dumped_by_kernel(folder):
     """A core of the kernel's, whole and without anonymous memory."""
     with open("/proc/sys/kernel/core_pattern") as file:
@@ -118,7 +124,7 @@ def dumped_by_kernel(folder):
             print("cores of the kernel go elsewhere")
             return
     for filtered in (False, True):
-        child, blocks = start(cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
+        child, blocks = start(cwd=folder, preexec_fn=let_dump)
         if filtered:
             with open(f"/proc/{child.pid}/coredump_filter", "w") as file:
                 file.write("0x10")
