@@ -192,6 +192,11 @@ static int note_process(struct ta_image *image)
     return result;
 }
 
+static int looks_for_pointers(const struct ta_image *image)
+{
+    return (image->options.wants & (TA_IMAGE_POINTERS | TA_IMAGE_PATHS)) != 0;
+}
+
 static int gather(struct ta_image *image)
 {
     struct ta__table_reading *reading = NULL;
@@ -200,6 +205,8 @@ static int gather(struct ta_image *image)
     if (ta__target_find_objects(&image->target) != 0 || ta__layout_read(&image->layout, &image->target) != 0)
         return -1;
     settle(image);
+    if (image->target.is_held && looks_for_pointers(image) && ta__target_copy(&image->target))
+        ta__target_release(&image->target);
     int result = ta__marks_read(&image->marks, &image->target, &image->layout);
     if (result == 0)
         result = ta__heap_pages_read(&image->pages, &image->target, &image->layout);
@@ -207,7 +214,7 @@ static int gather(struct ta_image *image)
         result = ta__table_read(image, &reading);
     if (result == 0 && image->memory != NULL)
         result = ta__memory_open(image->memory, image, ta__table_traces(reading));
-    if (result == 0 && (image->options.wants & (TA_IMAGE_POINTERS | TA_IMAGE_PATHS)) != 0)
+    if (result == 0 && looks_for_pointers(image))
         result = open_graph(image);
     if (result == 0)
         result = walk_pages(image, reading);
@@ -223,6 +230,15 @@ static int gather(struct ta_image *image)
     return -1;
 }
 
+/* Looking for pointers takes longer than copying: that is done on a copy, where there is room for one. */
+static int hold(struct ta_image *image)
+{
+    struct ta__target *target = &image->target;
+    if (!target->is_core && looks_for_pointers(image) && ta__target_refresh(target, 1) == 0)
+        ta__target_make_room(target);
+    return ta__target_hold(target);
+}
+
 struct ta_image *ta_image_open(const char *what, const struct ta_image_options *options, size_t size)
 {
     struct ta_image *image = ta__new_array(1, sizeof *image);
@@ -234,12 +250,13 @@ struct ta_image *ta_image_open(const char *what, const struct ta_image_options *
     if (result == 0 && image->options.registers != NULL && !image->target.is_core)
         result = ta__target_give_registers(&image->target, image->options.registers);
     else if (result == 0 && (image->options.flags & TA_IMAGE_NO_PAUSE) == 0)
-        result = ta__target_hold(&image->target);
+        result = hold(image);
     if (result == 0 && !image->target.is_core)
         result = ta__target_refresh(&image->target, (image->options.wants & ~(unsigned)TA_IMAGE_BLOCKS) != 0);
     if (result == 0)
         result = gather(image);
     ta__target_release(&image->target);
+    ta__target_drop_copy(&image->target);
     if (result == 0)
         return image;
     ta_image_close(image);

@@ -36,6 +36,7 @@ int ta__target_open(struct ta__target *target, const char *what)
 
 void ta__target_close(struct ta__target *target)
 {
+    ta__target_drop_copy(target);
     if (target->is_held)
         ta__target_release(target);
     if (target->operations != NULL && target->operations->close != NULL)

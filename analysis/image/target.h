@@ -103,7 +103,9 @@ struct ta__target {
     int memory_descriptor;  /* live: /proc/PID/mem; core: the file */
     int pagemap_descriptor; /* live; -1 = not to be had */
     int is_held;
-    void *hold; /* hold.c */
+    void *hold;                   /* hold.c */
+    struct ta__target_copy *copy; /* target_copy.c: room for one, or NULL */
+    int is_copied;                /* what is read is read from it */
     struct ta__page_cache *cache;
     struct ta__page_states states;
     char root[64]; /* live: "/proc/PID/root", where paths of the process begin; "" = the reader's own */
@@ -130,6 +132,19 @@ TA_NODISCARD int ta__target_give_registers(struct ta__target *target, const char
  * again, with fresh registers. */
 TA_NODISCARD int ta__target_nudge(struct ta__target *target, size_t thread, unsigned microseconds);
 void ta__target_release(struct ta__target *target);
+
+/* ---- target_copy.c: the memory of a process that is held, copied ------------------------------------------------- */
+
+/* Before it is held, and where the sizes of its mappings are known (ta__target_refresh): room for a copy, at most half of
+ * what the machine has left. */
+void ta__target_make_room(struct ta__target *target);
+/* 1: from now on all is read from the copy, the process may go on. 0: there is no room for it, nothing changed. */
+int ta__target_copy(struct ta__target *target);
+void ta__target_drop_copy(struct ta__target *target);
+/* For ta__target_pages: how many of the pages from `address` on are in one mapping, or in none; and whether the copy knew
+ * what they were. */
+size_t ta__target_copied_pages(const struct ta__target *target, uint64_t address, size_t count, uint8_t *states,
+                               int *is_known);
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 

@@ -68,6 +68,16 @@ static void read_states(struct ta__target *target, uint64_t page, size_t count, 
     }
 }
 
+static void read_copied_states(struct ta__target *target, uint64_t page, size_t count, uint8_t *states)
+{
+    int is_known;
+    for (size_t done = 0, now; done < count; done += now) {
+        now = ta__target_copied_pages(target, (page + done) * TA__TARGET_PAGE, count - done, states + done, &is_known);
+        if (!is_known)
+            read_states(target, page + done, now, states + done);
+    }
+}
+
 /* Questions go through memory from its beginning to its end, some pages at a time: of a process that stands still, the
  * system is asked for more at once. */
 void ta__target_pages(struct ta__target *target, uint64_t address, size_t count, uint8_t *states)
@@ -76,6 +86,10 @@ void ta__target_pages(struct ta__target *target, uint64_t address, size_t count,
     uint64_t page = address / TA__TARGET_PAGE;
     if (target->is_core) {
         core_pages(target, address, count, states);
+        return;
+    }
+    if (target->is_copied) {
+        read_copied_states(target, page, count, states);
         return;
     }
     if (!target->is_held || count > TA__STATES_AHEAD / 4) {
