@@ -24,6 +24,7 @@
 
 #include <unity.h>
 
+#include "tests/support/traced_now.h"
 #include "tracealloc.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -39,20 +40,6 @@ void tearDown(void)
 }
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
-
-static size_t current(void)
-{
-    size_t now;
-    ta_get_traced_memory(&now, NULL);
-    return now;
-}
-
-static size_t peak(void)
-{
-    size_t highest;
-    ta_get_traced_memory(NULL, &highest);
-    return highest;
-}
 
 static struct ta_health health(void)
 {

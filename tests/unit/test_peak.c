@@ -6,24 +6,11 @@
 #include <unity.h>
 
 #include "tests/support/random.h"
+#include "tests/support/traced_now.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
 
 enum { THREADS_MAX = 80, BLOCKS = 200, SLACK = 70000 };
-
-static size_t current(void)
-{
-    size_t now;
-    ta_get_traced_memory(&now, NULL);
-    return now;
-}
-
-static size_t peak(void)
-{
-    size_t highest;
-    ta_get_traced_memory(NULL, &highest);
-    return highest;
-}
 
 /* A crew works step by step, all at once, and rests in between. */
 struct crew {

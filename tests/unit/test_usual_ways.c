@@ -8,6 +8,7 @@
 #include <unity.h>
 
 #include "tests/support/random.h"
+#include "tests/support/traced_now.h"
 #include "tracealloc.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -23,20 +24,6 @@ void setUp(void)
 void tearDown(void)
 {
     ta_stop();
-}
-
-static size_t current(void)
-{
-    size_t now;
-    ta_get_traced_memory(&now, NULL);
-    return now;
-}
-
-static size_t peak(void)
-{
-    size_t highest;
-    ta_get_traced_memory(NULL, &highest);
-    return highest;
 }
 
 static void fill(unsigned char *block, size_t size, unsigned char first)
