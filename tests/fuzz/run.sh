@@ -1,16 +1,17 @@
 #!/bin/sh
 # run.sh: fuzzes with clang's libFuzzer, address and undefined-behaviour sanitizers.
 #
-#   tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|startup|lines]]
+#   tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|packed|startup|lines]]
 #
 # WORK (default build/fuzz) keeps what was found.
 #
-# reader: recordings; analysis: documents, lists of filters, conditions; image: damaged cores; startup: variables and
-# rules (after a build, for mimalloc's headers); lines: line tables. Needs clang, zstd and what a build needs. It ends
-# with 1 when an input crashed, which then lies in WORK as crash-…; tests/fuzz/corpus.sh adds it to the corpus.
+# reader: recordings; analysis: documents, lists of filters, conditions; image: damaged cores; packed: their packing,
+# headers and notes alone; startup: variables and rules (after a build, for mimalloc's headers); lines: line tables.
+# Needs clang, zstd and what a build needs. It ends with 1 when an input crashed, which then lies in WORK as crash-…;
+# tests/fuzz/corpus.sh adds it to the corpus.
 set -eu
 cd "$(dirname "$0")/../.."
-seconds=${1:?usage: tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|startup|lines]]}
+seconds=${1:?usage: tests/fuzz/run.sh SECONDS [WORK [reader|analysis|image|packed|startup|lines]]}
 work=${2:-build/fuzz}
 subject=${3:-reader}
 found=$work/found_$subject
@@ -24,6 +25,11 @@ analysis | image) # all of analysis but the program, and the page that a build p
     sources="$sources $(find analysis -name '*.c' -not -path 'analysis/cli/*' -not -path 'analysis/report/*')"
     libraries="-ldw -lelf -ljson-c -liberty -lz -lm -lpthread"
     flags="-DTA_BASE_CORE=\"$PWD/tests/fuzz/image.core.zst\"" ;;
+packed)
+    sources="$(find base -maxdepth 1 -name '*.c') $(find analysis/image -name 'target*.c') analysis/image/unpack.c
+        analysis/image/lz4_frames.c analysis/image/hold.c analysis/image/given_registers.c analysis/arrays.c
+        analysis/analysis_domain.c analysis/failure.c"
+    libraries="-lz -liberty" ;;
 startup)
     headers=$(find build -maxdepth 3 -path '*mimalloc-*/include' | head -n 1)
     flags="-DTRACEALLOC_TRACING=1 -DTRACEALLOC_OVERRIDE=0 -I$headers -I${headers%include}src" ;;
