@@ -72,9 +72,8 @@ static void (*const volatile resolved_here)(void) __attribute__((used)) = resolv
 #endif
 
 static struct {
-    struct ta__lock lock; /* guards the list and the numbering */
-    struct ta__thread *idle[TA__WORLD_MEMBERS_MAX];
-    int idle_count;
+    struct ta__lock lock;    /* guards the list and the numbering */
+    struct ta__thread *idle; /* structures that wait for a thread */
     int32_t numbered;
     pthread_key_t end_key;
     int has_end_key;
@@ -115,9 +114,9 @@ static struct ta__thread *take_structure(void)
     struct ta__thread *self = NULL;
     if (!lock_threads())
         return NULL;
-    if (threads.idle_count > 0) { /* in this order: a child may be without the thread that was here */
-        ta__store_release(&threads.idle_count, threads.idle_count - 1);
-        self = threads.idle[threads.idle_count];
+    if (threads.idle != NULL) { /* whole at every moment: a child may be without the thread that was here */
+        self = threads.idle;
+        ta__store_release(&threads.idle, self->next_idle);
     }
     ta__lock_release(&threads.lock);
     if (self == NULL) {
@@ -140,10 +139,8 @@ static void give_structure(struct ta__thread *self)
 {
     if (!lock_threads())
         return; /* it is lost */
-    if (threads.idle_count < TA__WORLD_MEMBERS_MAX) {
-        threads.idle[threads.idle_count] = self;
-        ta__store_release(&threads.idle_count, threads.idle_count + 1);
-    }
+    self->next_idle = threads.idle;
+    ta__store_release(&threads.idle, self);
     ta__lock_release(&threads.lock);
 }
 

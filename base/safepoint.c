@@ -28,20 +28,24 @@ static struct {
     int used;                  /* slots ever used; written under join_lock, read by any, acquire */
     int barrier_state;         /* 0 unknown, 1 membarrier works, -1 it does not; under stop_lock */
     uint32_t generation;       /* guarded by stop_lock or atomic */
+} safepoint = {.stop_lock = {.rank = TA__RANK_STOP}, .join_lock = {.rank = TA__RANK_JOIN}};
+
+/* By slot. Not in the structure above, whose values stand in the file: half a MiB of zeros would, too. */
+static struct {
     struct ta__safepoint_member *members[TA__WORLD_MEMBERS_MAX];
     unsigned char present[TA__WORLD_MEMBERS_MAX];
     unsigned char was_late[TA__WORLD_MEMBERS_MAX]; /* of the slot's thread, at the last stop; relaxed */
     int32_t tids[TA__WORLD_MEMBERS_MAX];           /* whose a slot is */
-} safepoint = {.stop_lock = {.rank = TA__RANK_STOP}, .join_lock = {.rank = TA__RANK_JOIN}};
+} slots;
 
 struct ta__fact ta__facts_safepoint[] = {
     TA__FACT_AT("gate", ta__gate),
     TA__FACT("gate.tracing", TA__GATE_TRACING),
     TA__FACT("gate.sampled", TA__GATE_SAMPLED),
-    TA__FACT_AT("members", safepoint.members),
-    TA__FACT_AT("members.present", safepoint.present),
+    TA__FACT_AT("members", slots.members),
+    TA__FACT_AT("members.present", slots.present),
     TA__FACT_AT("members.used", safepoint.used),
-    TA__FACT_AT("members.tids", safepoint.tids),
+    TA__FACT_AT("members.tids", slots.tids),
     TA__FACT("members.most", TA__WORLD_MEMBERS_MAX),
     TA__FACT_FIELD("member.in_op", struct ta__safepoint_member, in_op),
     TA__FACTS_END,
@@ -52,17 +56,17 @@ int ta__safepoint_join(struct ta__safepoint_member *member)
     ta__lock_acquire(&safepoint.join_lock);
     int slot = -1;
     for (int i = 0; i < safepoint.used && slot < 0; i++)
-        if (safepoint.members[i] == member)
+        if (slots.members[i] == member)
             slot = i;
     if (slot < 0 && safepoint.used < TA__WORLD_MEMBERS_MAX) {
         slot = safepoint.used;
-        ta__store_relaxed(&safepoint.members[slot], member);
+        ta__store_relaxed(&slots.members[slot], member);
         ta__store_release(&safepoint.used, slot + 1);
     }
     if (slot >= 0) {
-        ta__store_relaxed(&safepoint.tids[slot], (int32_t)syscall(SYS_gettid));
-        ta__store_relaxed(&safepoint.was_late[slot], (unsigned char)0); /* whoever had the slot before was */
-        ta__store_release(&safepoint.present[slot], (unsigned char)1);
+        ta__store_relaxed(&slots.tids[slot], (int32_t)syscall(SYS_gettid));
+        ta__store_relaxed(&slots.was_late[slot], (unsigned char)0); /* whoever had the slot before was */
+        ta__store_release(&slots.present[slot], (unsigned char)1);
     }
     ta__lock_release(&safepoint.join_lock);
     return slot;
@@ -71,7 +75,7 @@ int ta__safepoint_join(struct ta__safepoint_member *member)
 void ta__safepoint_leave(int slot)
 {
     if (slot >= 0)
-        ta__store_release(&safepoint.present[slot], (unsigned char)0);
+        ta__store_release(&slots.present[slot], (unsigned char)0);
 }
 
 int ta__safepoint_size(void)
@@ -81,12 +85,12 @@ int ta__safepoint_size(void)
 
 struct ta__safepoint_member *ta__safepoint_member(int slot)
 {
-    return ta__load_relaxed(&safepoint.members[slot]);
+    return ta__load_relaxed(&slots.members[slot]);
 }
 
 int ta__safepoint_is_present(int slot)
 {
-    return ta__load_acquire(&safepoint.present[slot]);
+    return ta__load_acquire(&slots.present[slot]);
 }
 
 /* Makes every running thread of the process pass a full fence. */
@@ -177,7 +181,7 @@ static int somebody_starves(void)
 {
     int32_t self = (int32_t)syscall(SYS_gettid);
     for (int slot = ta__safepoint_size(); slot-- > 0;) {
-        int32_t thread = ta__load_relaxed(&safepoint.tids[slot]);
+        int32_t thread = ta__load_relaxed(&slots.tids[slot]);
         if (ta__safepoint_is_present(slot) && thread != self && ta__safepoint_is_inside(ta__safepoint_member(slot)) &&
             state_of(thread) == 'R')
             return 1;
@@ -198,7 +202,7 @@ static enum outcome wait_until_outside(int slot, const struct patience *patience
     int64_t began = now_ms();
     int64_t look_next = began + SLEEPER_PATIENCE_MS;
     int64_t limit = patience->limit_ms;
-    if (ta__load_relaxed(&safepoint.was_late[slot]) && began + TA__STOP_SHORT_PATIENCE_MS < limit)
+    if (ta__load_relaxed(&slots.was_late[slot]) && began + TA__STOP_SHORT_PATIENCE_MS < limit)
         limit = began + TA__STOP_SHORT_PATIENCE_MS;
     for (int spin = 0;; spin++) {
         if (ta__load_acquire(&member->in_op) == TA__IN_OP_FORKS)
@@ -216,7 +220,7 @@ static enum outcome wait_until_outside(int slot, const struct patience *patience
             return LATE;
         if (patience->forks && now >= look_next) {
             look_next = now + SLEEPER_CHECK_MS;
-            if (state_of(ta__load_relaxed(&safepoint.tids[slot])) == 'S')
+            if (state_of(ta__load_relaxed(&slots.tids[slot])) == 'S')
                 return FORKS;
         }
         pause_a_little();
@@ -232,7 +236,7 @@ static enum outcome wait_for_others(const struct ta__safepoint_member *self, con
         if (ta__safepoint_member(slot) == self || !ta__safepoint_is_present(slot))
             continue;
         enum outcome one = wait_until_outside(slot, patience);
-        ta__store_relaxed(&safepoint.was_late[slot], (unsigned char)(one == LATE));
+        ta__store_relaxed(&slots.was_late[slot], (unsigned char)(one == LATE));
         if (one == FORKS && !patience->forks)
             return FORKS;
         if (one == LATE || all == OUTSIDE)
@@ -457,10 +461,10 @@ uint32_t ta__safepoint_enter(struct ta__safepoint_member *self)
 void ta__safepoint_after_fork(const struct ta__safepoint_member *self)
 {
     for (int slot = 0; slot < safepoint.used; slot++) {
-        safepoint.present[slot] = safepoint.members[slot] == self;
-        safepoint.was_late[slot] = 0;
-        if (safepoint.present[slot])
-            safepoint.tids[slot] = (int32_t)syscall(SYS_gettid);
+        slots.present[slot] = slots.members[slot] == self;
+        slots.was_late[slot] = 0;
+        if (slots.present[slot])
+            slots.tids[slot] = (int32_t)syscall(SYS_gettid);
     }
     ta__lock_after_fork(&safepoint.join_lock);
 }

@@ -66,6 +66,7 @@ struct ta__thread {
     uintptr_t foreign_low, foreign_high; /* the mapping of the last other stack it ran on */
     uint64_t sample_random;
     uint64_t counted_lost, counted_cut_short; /* read by any */
+    struct ta__thread *next_idle;             /* alloc: of structures without a thread */
     int32_t slot;                             /* in base/safepoint */
     int32_t number; /* of threads, in the order of their first allocation: what a snapshot calls a thread */
     int32_t tid;

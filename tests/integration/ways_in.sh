@@ -128,6 +128,13 @@ if readelf -d "$lib" | grep NEEDED | grep -vqE 'libc\.so|ld-linux|libm\.so|libgc
 else
     ok "shared library: needs only libc"
 fi
+# What is written in a file takes memory wherever pages near it are touched, also where it is only zeros.
+data=$(readelf -SW "$lib" | sed -n 's/^.* \.data  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+if [ -n "$data" ] && [ $((16#$data)) -lt 131072 ]; then
+    ok "shared library: its tables are not in the file"
+else
+    not_ok "shared library: its tables are not in the file (.data has 0x$data bytes)"
+fi
 if readelf -d "$lib" | grep -q NODELETE; then ok "shared library: stays when closed"; else not_ok "shared library: stays when closed"; fi
 
 # ---- the programs ----------------------------------------------------------------------------------------------------
