@@ -313,6 +313,79 @@ static void test_modules_address_without_object_is_unknown(void)
 
 /* ---- the cache ---- */
 
+enum { FIRST_TABLE = 32 << 10, LAST_TABLE = 512 << 10 };
+
+static uint64_t computed(const struct ta__module *module, uintptr_t ip)
+{
+    return ta__rule_with_salt(ta__cfi_rule(&module->tables, ip, TA__CFI_RETURN_ADDRESS), module->salt);
+}
+
+static void test_rules_few_take_little_and_more_a_larger_table_that_has_them(void)
+{
+    const struct ta__module *libc = module_of((uintptr_t)dlsym(RTLD_DEFAULT, "qsort"));
+    const struct ta__rule_table *first = ta__rule_table;
+    uintptr_t begin = libc->start + 0x26000, ip = begin;
+    for (; ip < begin + 200 * 13; ip += 13)
+        ta__rule(ip);
+    TEST_ASSERT_EQUAL_PTR(first, ta__rule_table);
+    TEST_ASSERT_TRUE(ta__rules_resident() > 0 && ta__rules_resident() <= FIRST_TABLE);
+
+    for (; ta__rule_table == first && ip < libc->end; ip += 13)
+        ta__rule(ip);
+
+    TEST_ASSERT_TRUE(ta__rule_table->mask > first->mask);
+    for (uintptr_t again = ip - 100 * 13; again < ip; again += 13) {
+        uint64_t rule;
+        TEST_ASSERT_TRUE(ta__rule_lookup(again, &rule));
+        TEST_ASSERT_EQUAL_HEX64(computed(libc, again), rule);
+    }
+    /* Nothing is left of the first one. */
+    TEST_ASSERT_TRUE(ta__rules_resident() <= (ta__rule_table->mask + 1) * sizeof *ta__rule_table->sets);
+}
+
+static void *compare_rules(void *context)
+{
+    const struct ta__module *libc = context;
+    uintptr_t wrong = 0;
+    for (uintptr_t ip = libc->start + 0x26000; ip < libc->start + 0x26000 + 20000 * 5; ip += 5)
+        wrong += ta__rule(ip) != computed(libc, ip);
+    return (void *)wrong;
+}
+
+static void test_rules_are_read_while_the_table_grows(void)
+{
+    struct ta__module *libc = (struct ta__module *)(uintptr_t)module_of((uintptr_t)dlsym(RTLD_DEFAULT, "qsort"));
+    const struct ta__rule_table *before = ta__rule_table;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, compare_rules, libc));
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        TEST_ASSERT_EQUAL_UINT64(0, (uintptr_t)wrong);
+    }
+
+    TEST_ASSERT_TRUE(ta__rule_table->mask > before->mask);
+    TEST_ASSERT_EQUAL_UINT64(LAST_TABLE, (ta__rule_table->mask + 1) * sizeof *ta__rule_table->sets);
+}
+
+static void test_rules_table_without_memory_stays_small(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        const struct ta__module *libc = module_of((uintptr_t)dlsym(RTLD_DEFAULT, "qsort"));
+        const struct ta__rule_table *before = ta__rule_table;
+        unsigned long wrong = 0;
+        ta__memory_inject_failure(1, 1);
+        for (uintptr_t ip = libc->start + 0x26000; ip < libc->start + 0x26000 + 5000 * 13; ip += 13)
+            wrong += ta__rule(ip) != computed(libc, ip);
+        _exit(wrong == 0 && ta__rule_table == before ? 0 : 1);
+    }
+    int status = -1;
+    TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+    TEST_ASSERT_EQUAL_INT(0, status);
+}
+
 static void test_rules_from_the_cache_equal_computed_ones(void)
 {
     /* libc's text has some 1.5 million addresses: far more than the cache holds, so sets are evicted all the time. */
@@ -320,7 +393,7 @@ static void test_rules_from_the_cache_equal_computed_ones(void)
     unsigned long known = 0;
     for (unsigned round = 0; round < 2; round++) {
         for (uintptr_t ip = libc->start + 0x26000; ip < libc->end; ip += STEP) {
-            uint64_t expected = ta__rule_with_salt(ta__cfi_rule(&libc->tables, ip, TA__CFI_RETURN_ADDRESS), libc->salt);
+            uint64_t expected = computed(libc, ip);
             TEST_ASSERT_EQUAL_HEX64(expected, ta__rule(ip));
             TEST_ASSERT_EQUAL_HEX64(expected, ta__rule(ip));
             known += ta__rule_kind(expected) != TA__RULE_UNKNOWN;
@@ -346,7 +419,7 @@ static void test_rules_interrupted_and_returned_to_differ_at_a_row_boundary(void
 /* Puts a recognisably wrong rule into the cache as a thread would. */
 static void poison(uintptr_t address, uint64_t rule)
 {
-    struct ta__rule_set *set = &ta__rule_sets[address & ((1u << TA__RULE_SET_BITS) - 1)];
+    struct ta__rule_set *set = &ta__rule_table->sets[address & ta__rule_table->mask];
     for (int way = 0; way < 2; way++) {
         set->way[way].rule = rule;
         set->way[way].key = address ^ rule ^ ta__rules_tag.word;
@@ -380,12 +453,6 @@ static void test_rules_of_a_tag_gone_around_were_cleared(void)
     while (ta__rules_tag.word != tag);
 
     TEST_ASSERT_EQUAL_HEX64(right, ta__rule(site));
-}
-
-static void test_rules_cache_is_touched_page_by_page(void)
-{
-    TEST_ASSERT_TRUE(ta__rules_resident() > 0);
-    TEST_ASSERT_TRUE(ta__rules_resident() <= sizeof ta__rule_sets + 2 * 4096);
 }
 
 /* ---- coming and going ---- */
@@ -558,6 +625,9 @@ int main(void)
     UNITY_BEGIN();
     ta__memory_inject_failure(1, 1);                                    /* the first test takes it back */
     RUN_TEST(test_modules_without_memory_rules_are_computed_each_time); /* first: the table is not mapped yet */
+    RUN_TEST(test_rules_table_without_memory_stays_small);              /* in this order: it only grows */
+    RUN_TEST(test_rules_few_take_little_and_more_a_larger_table_that_has_them);
+    RUN_TEST(test_rules_are_read_while_the_table_grows);
     RUN_TEST(test_modules_of_known_objects_have_their_paths);
     RUN_TEST(test_modules_opened_by_a_way_from_here_have_whole_paths);
     RUN_TEST(test_modules_have_the_build_ids_of_their_notes);
@@ -568,7 +638,6 @@ int main(void)
     RUN_TEST(test_rules_interrupted_and_returned_to_differ_at_a_row_boundary);
     RUN_TEST(test_rules_of_an_older_generation_never_match_again);
     RUN_TEST(test_rules_of_a_tag_gone_around_were_cleared);
-    RUN_TEST(test_rules_cache_is_touched_page_by_page);
     RUN_TEST(test_modules_taking_turns_at_one_address_never_leave_a_stale_rule);
     RUN_TEST(test_modules_without_build_ids_taking_turns_are_told_apart);
     RUN_TEST(test_modules_taking_turns_are_told_apart_by_the_list_too);
