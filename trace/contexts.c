@@ -24,7 +24,7 @@
 #include "trace/interning.h"
 #include "trace/unwind/modules.h"
 
-enum { FIRST_CHILDREN_BITS = 11, LEAVES_MAX_DEFAULT = 1 << 22, THREADS_FORESEEN = 16 };
+enum { FIRST_CHILDREN_BITS = 12, LEAVES_MAX_DEFAULT = 1 << 22, THREADS_FORESEEN = 16 };
 
 struct ta__tables ta__tables = {.lock = {.rank = TA__RANK_CONTEXTS}};
 static struct ta__tables *const tables = &ta__tables;
@@ -172,7 +172,7 @@ size_t ta__contexts_memory(void)
 
 size_t ta__tables_bytes_used(void)
 {
-    enum { INDEX_SHARE = 4 }; /* entries of an index that is an eighth to a half full */
+    enum { INDEX_SHARE = 3 }; /* entries of an index that is a third to five eighths full */
     int threads = ta__safepoint_size();
     threads = threads > THREADS_FORESEEN ? THREADS_FORESEEN : threads;
     size_t context_bytes = CONTEXT_BYTES + INDEX_SHARE * sizeof *tables->children;
@@ -205,7 +205,7 @@ static uint64_t hash_of(uint32_t id)
 static void children_grow(void)
 {
     uint64_t old_size = tables->children_mask + 1;
-    uint64_t size = old_size * 4;
+    uint64_t size = old_size * 2;
     uint32_t *larger = ta__memory_map(size * sizeof *larger);
     if (larger == NULL)
         return; /* fuller is slower, not wrong: intern refuses before it is full */
@@ -293,7 +293,7 @@ static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module
     tables->latest_child[parent] = id;
     if (TA_UNLIKELY(tables->attributions != NULL))
         tables->attributions[id] = ta__attribution_of(tables->attributions[parent], address, module);
-    if ((uint64_t)used * 2 > tables->children_mask)
+    if ((uint64_t)used * 8 > tables->children_mask * 5)
         children_grow();
     return id;
 }

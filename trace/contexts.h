@@ -28,7 +28,7 @@ struct ta__leaf_index {
     struct ta__leaf_entry *entries;
 };
 
-/* Replaced by a larger one when half full; an old one stays mapped while a reader may still hold it. */
+/* Replaced by a larger one when it is too full; an old one stays mapped, and empty, while a reader may still hold it. */
 extern struct ta__leaf_index *ta__leaf_index;
 
 /* Changes before numbers may come to mean other leaves: what a thread has noted of them is void then. */

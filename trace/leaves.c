@@ -17,7 +17,7 @@
 #include "trace/reclaim.h"
 #include "trace/interning.h"
 
-enum { FIRST_INDEX_BITS = 11, SPENT_SHARE = 4, ROWS_PER_PAGE = 4096 / sizeof(struct ta__source_leaf) };
+enum { FIRST_INDEX_BITS = 10, SPENT_SHARE = 4, ROWS_PER_PAGE = 4096 / sizeof(struct ta__source_leaf) };
 
 /* In the index, in place of a hash: nothing any more; searches go on behind it. 0 is nothing, hashes are odd. */
 #define HASH_GONE UINT64_C(2)
@@ -63,15 +63,17 @@ size_t ta__leaf_frames(uint32_t leaf, uint64_t *addresses, size_t max)
     return count;
 }
 
+static size_t index_bytes(const struct ta__leaf_index *index)
+{
+    return (index->mask + 1) * sizeof *index->entries;
+}
+
 size_t ta__leaf_rows_memory(void)
 {
     size_t bytes = ta__memory_resident(tables->leaves, tables->leaf_count * sizeof *tables->leaves) +
                    (tables->leaf_count - ta__leaf_first + 1) *
                        (sizeof *tables->leaf_hashes + sizeof *tables->leaf_states + 2 * sizeof *tables->next_leaf);
-    for (int i = 0; i < TA__INDEX_GENERATIONS; i++)
-        if (tables->indexes[i].entries != NULL)
-            bytes += (tables->indexes[i].mask + 1) * sizeof(struct ta__leaf_entry);
-    return bytes;
+    return bytes + index_bytes(ta__leaf_index);
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
@@ -112,14 +114,17 @@ static int index_renew(uint64_t size, const struct ta__leaf_index *old)
     return 1;
 }
 
-/* At least half of the entries are empty, so that searches are short: a larger one when leaves take the room, one of
- * the same size when entries do that are gone. */
+/* Three of eight entries are empty, so that searches are short: one twice as large when leaves take the room, one of
+ * the same size when entries do that are gone. The old one's memory goes back at once: who still searches it finds
+ * nothing, and comes here for the lock. */
 static void index_make_room(void)
 {
-    uint64_t size = ta__leaf_index->mask + 1;
-    if (tables->index_used * 2 < size)
+    const struct ta__leaf_index *old = ta__leaf_index;
+    uint64_t size = old->mask + 1;
+    if (tables->index_used * 8 < size * 5)
         return;
-    index_renew((uint64_t)tables->leaves_used * 4 < size ? size : size * 4, ta__leaf_index);
+    if (index_renew((uint64_t)tables->leaves_used * 16 < size * 5 ? size : size * 2, old))
+        ta__memory_reset(old->entries, index_bytes(old));
 }
 
 static void drop_generations(uint32_t places)
@@ -128,7 +133,7 @@ static void drop_generations(uint32_t places)
         struct ta__leaf_index *index = &tables->indexes[i];
         if ((places >> i & 1) == 0 || index == ta__leaf_index || index->entries == NULL)
             continue;
-        ta__memory_unmap(index->entries, (index->mask + 1) * sizeof *index->entries);
+        ta__memory_unmap(index->entries, index_bytes(index));
         index->entries = NULL;
     }
 }
@@ -481,7 +486,7 @@ void ta__leaves_begin_epoch(void)
     ta__store_release(&ta__leaf_meaning, ta__leaf_meaning + 1);
     empty_cells();
     if (!index_renew(UINT64_C(1) << FIRST_INDEX_BITS, NULL)) {
-        memset(ta__leaf_index->entries, 0, (ta__leaf_index->mask + 1) * sizeof(struct ta__leaf_entry));
+        memset(ta__leaf_index->entries, 0, index_bytes(ta__leaf_index));
         tables->index_used = 0;
     }
     drop_generations(UINT32_MAX);

@@ -10,8 +10,10 @@
 #include <unity.h>
 
 #include "alloc/alloc.h"
+#include "base/memory.h"
 #include "base/safepoint.h"
 #include "trace/contexts.h"
+#include "trace/interning.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
 
@@ -578,6 +580,33 @@ static void test_stacks_with_one_hash_are_told_apart_and_never_believed(void)
     ta_stop();
 }
 
+/* Indexes are as large as what they index, and of those that they replaced nothing is left. */
+static void test_indexes_that_grew_leave_no_memory_behind(void)
+{
+    enum { STACKS = 3000 };
+    static struct block blocks[STACKS];
+    ta_stop();
+    ta__trace_configure(&(struct ta__trace_config){.table_memory = 64 << 20});
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+    uint64_t before = ta__leaf_index->mask;
+    for (uint32_t i = 0; i < STACKS; i++) {
+        blocks[i] = (struct block){.size = 1, .path = i};
+        descend(&blocks[i], 0);
+    }
+
+    TEST_ASSERT_TRUE(ta__leaf_index->mask > before);
+    TEST_ASSERT_TRUE(ta__leaf_index->mask < 4 * (uint64_t)ta__leaves_used());
+    TEST_ASSERT_TRUE(ta__tables.children_mask < 4 * (uint64_t)ta__contexts_used());
+    for (int i = 0; i < TA__INDEX_GENERATIONS; i++) {
+        const struct ta__leaf_index *index = &ta__tables.indexes[i];
+        size_t bytes = (index->mask + 1) * sizeof *index->entries;
+        if (index->entries != NULL && index != ta__leaf_index)
+            TEST_ASSERT_EQUAL_size_t(0, ta__memory_resident(index->entries, bytes));
+    }
+    for (uint32_t i = 0; i < STACKS; i++)
+        ta_free(blocks[i].at);
+}
+
 int main(int count, char **arguments)
 {
     if (count > 1)
@@ -585,6 +614,7 @@ int main(int count, char **arguments)
     static char text[BUFSIZ];
     setvbuf(stdout, text, _IOLBF, sizeof text); /* what is printed is not counted */
     UNITY_BEGIN();
+    RUN_TEST(test_indexes_that_grew_leave_no_memory_behind); /* first: one of them never shrinks */
     RUN_TEST(test_stacks_without_end_leave_tables_small_and_figures_exact);
     RUN_TEST(test_stacks_of_the_peak_are_kept);
     RUN_TEST(test_no_number_is_used_again_while_somebody_reads);
