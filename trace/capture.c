@@ -581,6 +581,7 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
     } else if (TA_LIKELY(leaf != 0 && flags == 0)) {
         *ta__near_site_of(self->near, ip) =
             (struct ta__near_site){.ip = ip, .row = self->one_row, .leaf = leaf, .domain = domain};
+        self->near->has_sites = 1;
     }
     return leaf;
 }

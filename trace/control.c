@@ -16,13 +16,15 @@
 #include "base/memory.h"
 #include "trace/contexts.h"
 #include "trace/counters.h"
+#include "trace/kept_stacks.h"
 #include "trace/reclaim.h"
 #include "trace/unwind/modules.h"
 #include "trace/unwind/rule_cache.h"
 #include "trace/tracked.h"
 #include "tracealloc.h"
 
-enum { MAX_CONTEXTS_DEFAULT = 1 << 24 };
+/* Samples further apart than this cost nothing worth the memory of kept stacks. */
+enum { MAX_CONTEXTS_DEFAULT = 1 << 24, KEEP_BELOW = 64 << 10 };
 
 struct ta__trace_events ta__trace_events;
 
@@ -237,6 +239,7 @@ int ta__trace_adapt(struct ta__thread *self, uint32_t gate)
         if (!ta__capture_thread_init(self))
             return 0;
         ta__capture_forget_leaves(self);
+        self->near->keeps_none = control.sample_bytes >= KEEP_BELOW;
     }
     ta__store_release(&self->adapted, gate / TA__GATE_GENERATION); /* what was forgotten is forgotten before */
     return 1;
@@ -253,6 +256,7 @@ void ta__trace_after_fork_in_child(void)
     ta__counters_after_fork();
     ta__tracked_after_fork();
     ta__modules_after_fork();
+    ta__rules_after_fork();
 }
 
 /* ---- for readers from outside ------------------------------------------------------------------------------------ */

@@ -11,8 +11,9 @@ TA_COLD void ta__kept_forget(struct ta__near *near)
 {
     if (near->paths_used > 1) /* so that a new thread's tables stay untouched */
         memset(near->heads, 0, sizeof near->heads);
-    if (near->era != 0)
+    if (near->has_sites)
         memset(near->sites, 0, sizeof near->sites);
+    near->has_sites = 0;
     near->paths_used = 1;
     near->chunks_used = 0;
     near->branches_used = 0;
@@ -27,7 +28,7 @@ TA_COLD void ta__kept_forget(struct ta__near *near)
 /* The entry of a branch, or the empty one where it would be, which is from elsewhere. */
 TA_INLINE struct ta__kept_branch *branch_at(struct ta__near *near, uint32_t from, uint32_t number, uint64_t word)
 {
-    uint64_t at = (word ^ ((uint64_t)number << 48 | from)) * TA__GOLDEN >> 51;
+    uint64_t at = (word ^ ((uint64_t)number << 48 | from)) * TA__GOLDEN >> 52;
     for (;; at = (at + 1) & (TA__KEPT_BRANCHES - 1)) {
         struct ta__kept_branch *branch = &near->branches[at];
         if ((branch->word == word && branch->from == from && branch->number == number) ||
@@ -35,7 +36,7 @@ TA_INLINE struct ta__kept_branch *branch_at(struct ta__near *near, uint32_t from
             return branch;
     }
 }
-_Static_assert(TA__KEPT_BRANCHES == 1 << 13, "as many as the number has bits");
+_Static_assert(TA__KEPT_BRANCHES == 1 << 12, "as many as the number has bits");
 
 /* Where a path's words begin. */
 TA_INLINE const struct ta__kept_chunk *words_at(const struct ta__kept_path *path)

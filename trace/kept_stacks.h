@@ -50,11 +50,11 @@ struct ta__near_site {
 enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024, TA__NEAR_SITES = 256 };
 
 enum {
-    TA__KEPT_PATHS = 4096, /* the first is none */
+    TA__KEPT_PATHS = 2048, /* the first is none */
     TA__KEPT_HEADS = 4096,
-    TA__KEPT_BRANCHES = 8192,
+    TA__KEPT_BRANCHES = 4096,
     TA__KEPT_CANDIDATES = 16384,
-    TA__KEPT_CHUNKS = 20480,
+    TA__KEPT_CHUNKS = 8192,
     TA__KEPT_WORDS_EACH = 1024,
     TA__KEPT_CHUNK = 4,
 };
@@ -97,6 +97,8 @@ struct ta__near {
     uint64_t tag;          /* the tag of the shared rules that rules and paths come from */
     uint32_t leaf_meaning; /* when the near leaves were true */
     uint32_t paths_used, chunks_used, branches_used;
+    uint32_t has_sites;
+    uint32_t keeps_none;            /* there are so few requests to answer that keeping stacks would only take memory */
     uint32_t era;                   /* above the bits of a path's number */
     struct ta__kept_branch missing; /* what the last search would have needed to go on; from 0: nothing */
     struct ta__near_rule rules[TA__NEAR_RULES];
@@ -211,17 +213,19 @@ TA_INLINE uint32_t ta__kept_find_recent(const struct ta__thread *self, uint64_t 
 void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
                    uint32_t domain);
 
-/* Was this stack walked before, not long ago? */
+/* Was this stack walked before, not long ago? Never where none are kept. */
 TA_INLINE int ta__kept_is_met_again(struct ta__near *near, uint32_t leaf, uint64_t sp)
 {
     uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1);
-    uint32_t *candidate = &near->candidates[key >> 18];
+    /* By the number, so that few leaves touch few pages; four places for a leaf that is met with several sp. */
+    uint32_t *candidate = &near->candidates[(leaf << 2 | (uint32_t)(sp >> 4 & 3)) & (TA__KEPT_CANDIDATES - 1)];
     if (*candidate == key)
         return 1;
-    *candidate = key;
+    if (TA_LIKELY(!near->keeps_none))
+        *candidate = key;
     return 0;
 }
-_Static_assert(TA__KEPT_CANDIDATES == 1 << 14, "as many as the number has bits");
+_Static_assert((TA__KEPT_CANDIDATES & (TA__KEPT_CANDIDATES - 1)) == 0, "a power of two");
 
 /* None counts any more. */
 void ta__kept_forget(struct ta__near *near);

@@ -385,6 +385,33 @@ static void test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_s
     }
 }
 
+/* So far apart that walking costs nothing, samples need no memory for kept stacks. */
+static void test_samples_keep_stacks_only_where_they_are_many(void)
+{
+    static const uint64_t intervals[] = {1, 64 << 10};
+    for (int way = 0; way < 2; way++) {
+        ta_stop();
+        ta__trace_configure(&(struct ta__trace_config){.sample_bytes = intervals[way]});
+        TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+        struct request first = {.site = 0};
+        outer(&first); /* the thread adapts */
+        int before = kept_now();
+        for (int i = 0; i < 200; i++) {
+            void *block = ta_malloc(1 << 20);
+            KEEP(&block);
+            ta_free(block);
+            outer(&first);
+        }
+        if (way == 0)
+            TEST_ASSERT_GREATER_THAN_INT(before, kept_now());
+        else
+            TEST_ASSERT_EQUAL_INT(0, kept_now());
+    }
+    ta_stop();
+    ta__trace_configure(&(struct ta__trace_config){.sample_bytes = 0});
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+}
+
 int main(void)
 {
     static char output[1 << 16];
@@ -400,5 +427,6 @@ int main(void)
     RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
     RUN_TEST(test_a_change_further_out_changes_the_stacks_of_all_frames_further_in);
     RUN_TEST(test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_same);
+    RUN_TEST(test_samples_keep_stacks_only_where_they_are_many);
     return UNITY_END();
 }
