@@ -42,7 +42,9 @@ int ta__heap_process_init(void)
     mi_option_set(mi_option_show_errors, 0);
     mi_option_set(mi_option_show_stats, 0);
     mi_option_set(mi_option_verbose, 0);
-    mi_option_set(mi_option_arena_reserve, arena_reserve(ta__memory_left()));
+    long reserve = arena_reserve(ta__memory_left());
+    mi_option_set(mi_option_arena_reserve, reserve);
+    _mi_pages_are_short = reserve == 0; /* not 4 MiB where a program wants one block of 100 KiB */
     errno = saved_errno;
     return 1;
 }

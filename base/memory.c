@@ -237,6 +237,20 @@ size_t ta__memory_left(void)
     return smaller(space, writable);
 }
 
+static int is_limit_below(int resource, size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur < bytes; /* none is the largest number */
+}
+
+int ta__memory_is_limited_to(size_t bytes)
+{
+    int saved_errno = errno;
+    int is_limited = is_limit_below(RLIMIT_AS, bytes) || is_limit_below(RLIMIT_DATA, bytes);
+    errno = saved_errno;
+    return is_limited;
+}
+
 size_t ta__memory_room(void)
 {
     int saved_errno = errno;

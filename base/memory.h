@@ -30,6 +30,8 @@ void ta__memory_zero(void *address, size_t bytes);
 /* How many bytes may still be mapped; SIZE_MAX where neither RLIMIT_AS nor RLIMIT_DATA sets a limit. Where one does,
  * the kernel is asked for all mappings: too slow to be called often. */
 size_t ta__memory_left(void);
+/* Is address space limited to less than this? Asks for no more than the limits, and takes little stack. */
+int ta__memory_is_limited_to(size_t bytes);
 /* How many bytes large tables may reserve. This is less than ta__memory_left where the kernel counts every writable
  * mapping as used. */
 size_t ta__memory_room(void);

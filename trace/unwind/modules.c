@@ -20,8 +20,11 @@
 enum {
     CAPACITY = 1 << 14,
     RECENT = 64,
-    BUCKETS = CAPACITY * 2,
-    PATH_BYTES = 4 << 20,
+    CAPACITY_SHORT = 1 << 10, /* where address space is limited */
+    CAPACITY_LEAST = 1 << 8,
+    PATH_BYTES_EACH = 256, /* on the average */
+    AMPLE_ROOM = 1 << 30,
+    LITTLE_ROOM = 1 << 27,
     PATH_MAX_BYTES = 4096,
     PAGE_BYTES = 4096,
     MAX_SEGMENTS = 128,
@@ -30,11 +33,13 @@ enum {
     LOCK_ATTEMPTS = 10000,
 };
 
+/* One mapping, for so many modules as there was room for. */
 struct table {
-    struct ta__module modules[CAPACITY];
-    uint32_t by_start[BUCKETS]; /* open addressing; index + 1 of the latest module with this start */
-    char paths[PATH_BYTES];
-    char found[PATH_MAX_BYTES]; /* where a path is worked out, because the thread's stack may be too small for it */
+    struct ta__module *modules;
+    uint32_t *by_start; /* open addressing; index + 1 of the latest module with this start */
+    char *paths;
+    char *found; /* where a path is worked out, because the thread's stack may be too small for it */
+    uint32_t capacity, buckets, path_bytes;
 };
 
 static struct {
@@ -47,6 +52,7 @@ static struct {
     uint32_t recent[RECENT]; /* by address: the number of the module found there last, or 0; raced for harmlessly */
     uintptr_t foreign_page;  /* the last page asked for that no object has; a hint, raced for harmlessly */
 } modules;
+static struct table the_table; /* filled in before modules.table leads to it */
 
 uint64_t ta__modules_generation;
 struct ta__loader_range ta__loader_range;
@@ -222,12 +228,12 @@ static void unlock(void)
 
 static uint32_t *bucket_of(struct table *table, uintptr_t start)
 {
-    uint64_t at = ta__hash_word(start) % BUCKETS;
+    uint64_t at = ta__hash_word(start) % table->buckets;
     for (;;) { /* ends: there are twice as many buckets as modules */
         uint32_t index = ta__load_acquire(&table->by_start[at]);
         if (index == 0 || table->modules[index - 1].start == start)
             return &table->by_start[at];
-        at = (at + 1) % BUCKETS;
+        at = (at + 1) % table->buckets;
     }
 }
 
@@ -291,7 +297,7 @@ static void retire_overlapped(struct table *table, const struct ta__module *fres
 static const char *keep_path(struct table *table, const char *path)
 {
     size_t bytes = strlen(path) + 1;
-    if (bytes > PATH_BYTES - modules.path_bytes)
+    if (bytes > table->path_bytes - modules.path_bytes)
         return "";
     char *copy = table->paths + modules.path_bytes;
     memcpy(copy, path, bytes);
@@ -299,10 +305,36 @@ static const char *keep_path(struct table *table, const char *path)
     return copy;
 }
 
+static uint32_t capacity_for_room(void)
+{
+    if (ta__memory_is_limited_to(LITTLE_ROOM))
+        return CAPACITY_LEAST;
+    return ta__memory_is_limited_to(AMPLE_ROOM) ? CAPACITY_SHORT : CAPACITY;
+}
+
+static int map_table(struct table *table, uint32_t capacity)
+{
+    uint32_t buckets = 2 * capacity, path_bytes = PATH_BYTES_EACH * capacity;
+    size_t modules_bytes = capacity * sizeof *table->modules, buckets_bytes = buckets * sizeof *table->by_start;
+    char *memory = ta__memory_map(modules_bytes + buckets_bytes + path_bytes + PATH_MAX_BYTES);
+    if (memory == NULL)
+        return 0;
+    char *paths = memory + modules_bytes + buckets_bytes;
+    *table = (struct table){.modules = (struct ta__module *)(void *)memory,
+                            .by_start = (uint32_t *)(void *)(memory + modules_bytes),
+                            .paths = paths,
+                            .found = paths + path_bytes,
+                            .capacity = capacity,
+                            .buckets = buckets,
+                            .path_bytes = path_bytes};
+    return 1;
+}
+
 static struct table *table_for_writing(void)
 {
     if (modules.table == NULL && !modules.map_failed) {
-        ta__store_release(&modules.table, (struct table *)ta__memory_map(sizeof(struct table)));
+        if (map_table(&the_table, capacity_for_room()))
+            ta__store_release(&modules.table, &the_table);
         modules.map_failed = modules.table == NULL;
     }
     return modules.table;
@@ -337,7 +369,7 @@ static struct ta__module *enter(const struct ta__module *fresh, const struct ta_
     }
 
     uint32_t salt = salt_for(table, fresh);
-    if (modules.count == CAPACITY || salt > TA__RULE_SALT_MAX)
+    if (modules.count == table->capacity || salt > TA__RULE_SALT_MAX)
         return NULL;
     struct ta__module *added = &table->modules[modules.count];
     *added = *fresh;
@@ -491,9 +523,9 @@ const struct ta__module *ta__module_at(ta__module_id id)
 /* ---- for readers from outside ---- */
 
 struct ta__fact ta__facts_modules[] = {
-    TA__FACT_AT("modules.table", modules.table),
+    TA__FACT_AT("modules.table", the_table.modules),
     TA__FACT_AT("modules.count", modules.count),
-    TA__FACT_FIELD("modules.first", struct table, modules),
+    TA__FACT("modules.first", 0),
     TA__FACT("module.bytes", sizeof(struct ta__module)),
     TA__FACT_FIELD("module.start", struct ta__module, start),
     TA__FACT_FIELD("module.end", struct ta__module, end),
