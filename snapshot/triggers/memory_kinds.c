@@ -17,7 +17,7 @@ static const char *const kind_names[TA__MEMORY_KINDS] = {"malloc",    "tracing",
                                                          "libraries", "files",   "shared"};
 
 enum { LIST_MOST = 40000, SITES_SHOWN = 6, COST_SHARE = 500 /* beside what entries may cost (pace.c) */ };
-#define SPARE_NS UINT64_C(10000000) /* that short programs may take beyond that share */
+#define FIRST_NS UINT64_C(400000) /* what the first look is taken to cost */
 #define GIB      (UINT64_C(1) << 30)
 
 /* ---- the kernel's list, line by line ---- */
@@ -247,8 +247,8 @@ static int read_sums(struct ta__memory_sums *sums, int with_resident)
 /* ---- the highest so far ---- */
 
 static struct {
-    uint64_t resident; /* of the process, when `sums` were looked at */
-    uint64_t spent_ns;
+    uint64_t resident;          /* of the process, when `sums` were looked at */
+    uint64_t spent_ns, last_ns; /* by all looks, by the last one */
     struct ta__memory_sums sums;
 } highest;
 
@@ -278,7 +278,8 @@ static void look(uint64_t resident)
     uint64_t before = processor_ns();
     if (!read_sums(&found, 1))
         return;
-    highest.spent_ns += processor_ns() - before;
+    highest.last_ns = processor_ns() - before;
+    highest.spent_ns += highest.last_ns;
     highest.resident = resident;
     highest.sums = found;
 }
@@ -286,9 +287,9 @@ static void look(uint64_t resident)
 void ta__memory_kinds_watch(uint64_t busy_ns)
 {
     int saved_errno = errno;
-    uint64_t resident = resident_now();
-    if (resident > highest.resident + highest.resident / 10 && resident < GIB &&
-        highest.spent_ns <= SPARE_NS + busy_ns / COST_SHARE)
+    uint64_t next_ns = highest.last_ns != 0 ? highest.last_ns : FIRST_NS;
+    uint64_t resident = highest.spent_ns + next_ns <= busy_ns / COST_SHARE ? resident_now() : 0;
+    if (resident > highest.resident + highest.resident / 10 && resident < GIB)
         look(resident);
     errno = saved_errno;
 }

@@ -54,19 +54,29 @@ static uint64_t number_of(const char *text, const char *label)
     return at == NULL ? 0 : ta__decimal_at(at);
 }
 
-int ta__memory_texts_are_short(const char *meminfo, const char *stat, const char *limit)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-    uint64_t all = number_of(meminfo, "MemTotal:"), available = number_of(meminfo, "MemAvailable:");
+    return a < b ? a : b;
+}
+
+uint64_t ta__memory_texts_left(const char *meminfo, const char *stat, const char *limit)
+{
+    uint64_t all = number_of(meminfo, "MemTotal:"), available = number_of(meminfo, "MemAvailable:"),
+             left = UINT64_MAX / 4;
     if (all > 0 && available < all / SHARE)
-        return 1;
+        return 0;
+    if (all > 0)
+        left = (available - all / SHARE + 1) * 1024;
     uint64_t most = ta__decimal_at(limit); /* "max", or a number beyond all memory: no limit */
     uint64_t used = number_of(stat, "\ntotal_rss ");
     if (used == 0)
         used = strncmp(stat, "anon ", 5) == 0 ? ta__decimal_at(stat + 5) : number_of(stat, "\nanon ");
-    return most > 0 && most / 1024 <= all && used > most - most / SHARE;
+    if (most == 0 || most / 1024 > all)
+        return left;
+    return used > most - most / SHARE ? 0 : smaller(left, most - most / SHARE - used + 1);
 }
 
-int ta__memory_is_short(void)
+uint64_t ta__memory_left_until_short(void)
 {
     static char meminfo[512], stat[4096];
     char limit[64] = "";
@@ -76,5 +86,5 @@ int ta__memory_is_short(void)
     stat[0] = '\0';
     if (*group.limit != '\0' && *group.stat != '\0' && ta__small_file(group.limit, limit, sizeof limit) > 0)
         ta__small_file(group.stat, stat, sizeof stat);
-    return ta__memory_texts_are_short(meminfo, stat, limit);
+    return ta__memory_texts_left(meminfo, stat, limit);
 }

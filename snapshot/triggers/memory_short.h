@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* 1: less than a tenth is left of what the machine, or what the cgroup may use, has. Files that the kernel could drop do
- * not count. Some tens of microseconds. */
-int ta__memory_is_short(void);
+/* 0: less than a tenth is left of what the machine, or what the cgroup may use, has; else how many bytes can be used until
+ * then. Files that the kernel could drop do not count. Some tens of microseconds. */
+uint64_t ta__memory_left_until_short(void);
 /* The same for the texts of /proc/meminfo, memory.stat and the limit's file; "" = there is none. For tests. */
-int ta__memory_texts_are_short(const char *meminfo, const char *stat, const char *limit);
+uint64_t ta__memory_texts_left(const char *meminfo, const char *stat, const char *limit);
 
 #endif

@@ -78,9 +78,9 @@ static struct {
     uint32_t ended;     /* a futex: 1 = the thread has taken the last entry */
     const char *lack;   /* why less is recorded than was asked for; NULL = nothing is missing */
     struct ta__pace pace;
-    uint64_t danger_ns, danger_bytes; /* when it was last looked whether memory is short, and how much lived then */
-    uint64_t born_ns;                 /* of the helper */
-    uint64_t began_ns;                /* of the process, since 1970 */
+    uint64_t danger_ns; /* when it was last looked whether memory is short */
+    uint64_t born_ns;   /* of the helper */
+    uint64_t began_ns;  /* of the process, since 1970 */
     pthread_t helper;
     int helper_runs;
     void *stack;
@@ -439,15 +439,23 @@ static uint64_t busy_ns(void)
     return used > time / 4 ? used : time / 4;
 }
 
+/* Again when half of what is left may have been used by this process, and once a second for what others use. */
+static void look_for_danger(uint64_t now, uint64_t current)
+{
+    if (current < triggers.pace.danger_bytes && now - triggers.danger_ns <= DANGER_LOOK_NS)
+        return;
+    uint64_t left = ta__memory_left_until_short(), least = current / 50 + 1;
+    triggers.danger_ns = now;
+    triggers.pace.is_in_danger = left == 0;
+    triggers.pace.danger_bytes = current + (left / 2 > least ? left / 2 : least);
+}
+
 static void take_paced(void)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC), before = now_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t current = triggers.options.current_bytes();
-    if (current > triggers.danger_bytes + triggers.danger_bytes / 50 || now - triggers.danger_ns > DANGER_LOOK_NS) {
-        triggers.danger_bytes = current;
-        triggers.danger_ns = now;
-        triggers.pace.is_in_danger = ta__memory_is_short();
-    }
+    look_for_danger(now, current);
+    ta__pace_foresee(&triggers.pace, ta__snapshot_rows());
     if (!ta__pace_is_due(&triggers.pace, now, current) || ta__snapshot_is_possible() != 0 ||
         ta__keeper_owner_handles_fault())
         return;

@@ -135,6 +135,11 @@ void ta__source_close(struct ta__source *source)
     ta__tables_close();
 }
 
+uint64_t ta__source_rows(void)
+{
+    return (uint64_t)ta__context_count() + ta__leaf_count();
+}
+
 void ta__source_note_failure(void)
 {
     ta__add_relaxed(&ta__trace_events.snapshot_errors, 1);

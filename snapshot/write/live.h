@@ -15,6 +15,8 @@ TA_NODISCARD int ta__source_open(struct ta__source *source);
  * in which all other threads were held outside of the allocator. */
 TA_NODISCARD int ta__source_open_whole(struct ta__source *source);
 void ta__source_close(struct ta__source *source);
+/* How many rows of contexts and leaves a source would have: what a snapshot costs grows with them. */
+uint64_t ta__source_rows(void);
 /* A snapshot could not be taken or written: ta_get_health says so. */
 void ta__source_note_failure(void);
 

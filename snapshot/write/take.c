@@ -61,6 +61,11 @@ int ta__snapshot_is_possible(void)
     return 0;
 }
 
+uint64_t ta__snapshot_rows(void)
+{
+    return ta__source_rows();
+}
+
 static void gather_facts(struct ta__facts *facts, struct facts_memory *memory, const char *reason)
 {
     int saved_errno = errno;

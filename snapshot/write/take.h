@@ -47,6 +47,8 @@ struct ta__pairs;
 void ta__snapshot_set_describer(void (*describe)(struct ta__pairs *pairs, const char *reason));
 /* 0, or -1 with ta__error_set: nothing is traced. */
 TA_NODISCARD int ta__snapshot_is_possible(void);
+/* How many rows of contexts and leaves it would look through. */
+uint64_t ta__snapshot_rows(void);
 /* After something that was being taken or appended (`record`, or NULL) was given up in its middle: nothing of it stays. */
 void ta__record_recover(struct ta_record *record);
 /* What the series' file is called now; 0 or -1. */

@@ -32,6 +32,11 @@ void ta__source_close(struct ta__source *source)
     (void)source;
 }
 
+uint64_t ta__source_rows(void)
+{
+    return fake_live == NULL ? 0 : (uint64_t)fake_live->context_count + fake_live->leaf_count;
+}
+
 void ta__source_note_failure(void)
 {
     __atomic_fetch_add(&fake_live_failures, 1, __ATOMIC_RELAXED);

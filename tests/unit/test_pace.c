@@ -104,6 +104,72 @@ static void test_in_danger_more_may_be_spent(void)
     TEST_ASSERT_TRUE(ta__pace_is_due(&pace, 2 * S, 900 * MB));
 }
 
+/* What entries cost is foreseen: those of a program that has lived for `busy` so far, one look a millisecond. */
+static struct ta__pace live(uint64_t busy, uint64_t rows_per_ms, uint64_t cost_ns)
+{
+    struct ta__pace pace = {0};
+    for (uint64_t now = MS; now <= busy; now += MS) {
+        uint64_t rows = rows_per_ms * (now / MS);
+        pace.busy_ns = now;
+        ta__pace_foresee(&pace, rows);
+        if (ta__pace_is_due(&pace, now, now / 10)) /* 100 MB a second */
+            ta__pace_note(&pace, now, now / 10, pace.written_bytes + 100, cost_ns);
+    }
+    return pace;
+}
+
+static void test_entries_of_short_programs_take_their_share_too(void)
+{
+    for (uint64_t busy = 5 * MS; busy <= 400 * MS; busy *= 2)
+        for (uint64_t rows_per_ms = 10; rows_per_ms <= 1000; rows_per_ms *= 10) {
+            struct ta__pace pace = live(busy, rows_per_ms, 300 * MS / 1000 + rows_per_ms * 400);
+            TEST_ASSERT_LESS_OR_EQUAL_UINT64(busy / 100, pace.spent_ns);
+        }
+    TEST_ASSERT_EQUAL_UINT64(0, live(20 * MS, 10, MS / 10).spent_ns); /* none yet, however cheap */
+    TEST_ASSERT_GREATER_THAN_UINT64(0, live(300 * MS, 10, MS / 10).spent_ns);
+}
+
+/* A machine that is three times as slow, or stacks that are three times as long as usual. */
+static void test_what_entries_cost_corrects_what_is_foreseen(void)
+{
+    struct ta__pace pace = {.begun_ns = 0, .busy_ns = 40 * S};
+    ta__pace_foresee(&pace, 100000);
+    TEST_ASSERT_TRUE(ta__pace_is_due(&pace, 40 * S, 10 * MB));
+    ta__pace_note(&pace, 40 * S, 10 * MB, 1000, 3 * pace.next_ns);
+    ta__pace_foresee(&pace, 400000);
+    pace.busy_ns = (pace.spent_ns + 2 * pace.next_ns) * 143;
+    TEST_ASSERT_FALSE(ta__pace_is_due(&pace, 80 * S, 20 * MB));
+    pace.busy_ns = (pace.spent_ns + 3 * pace.next_ns) * 143;
+    TEST_ASSERT_TRUE(ta__pace_is_due(&pace, 80 * S, 20 * MB));
+}
+
+/* It need not wait for what it costs while the process may be killed at any moment. */
+static void test_the_first_entry_comes_at_once_in_danger(void)
+{
+    struct ta__pace pace = {.is_in_danger = 1, .busy_ns = 3 * MS};
+    ta__pace_foresee(&pace, 1000000);
+    TEST_ASSERT_TRUE(ta__pace_is_due(&pace, 3 * MS, 10 * MB));
+    pace.is_in_danger = 0;
+    TEST_ASSERT_FALSE(ta__pace_is_due(&pace, 3 * MS, 10 * MB));
+}
+
+/* Nothing can be taken for long, so nothing needs to be looked at, but for whether memory is short. */
+static void test_looks_are_few_while_no_entry_can_be_afforded(void)
+{
+    struct ta__pace pace = {.last_bytes = 20 * MB,
+                            .looked_ns = 99 * MS,
+                            .looked_bytes = 19 * MB,
+                            .busy_ns = 100 * MS,
+                            .danger_bytes = 900 * MB};
+    ta__pace_foresee(&pace, 1000000);
+    struct ta__pace again = pace, near = pace;
+    TEST_ASSERT_EQUAL_UINT64(100 * MS, ta__pace_nap_ns(&pace, 100 * MS, 20 * MB));
+    again.busy_ns = 100 * S;
+    TEST_ASSERT_EQUAL_UINT64(2 * MS, ta__pace_nap_ns(&again, 100 * MS, 20 * MB));
+    near.danger_bytes = 30 * MB;
+    TEST_ASSERT_EQUAL_UINT64(10 * MS, ta__pace_nap_ns(&near, 100 * MS, 20 * MB));
+}
+
 static void test_looks_are_few_when_nothing_happens(void)
 {
     struct ta__pace pace = {.last_ns = S, .last_bytes = 100 * MB, .looked_ns = S, .looked_bytes = 100 * MB};
@@ -122,6 +188,10 @@ int main(void)
     RUN_TEST(test_fast_growth_is_followed);
     RUN_TEST(test_what_costs_much_comes_rarely_and_what_was_not_used_is_saved);
     RUN_TEST(test_in_danger_more_may_be_spent);
+    RUN_TEST(test_entries_of_short_programs_take_their_share_too);
+    RUN_TEST(test_what_entries_cost_corrects_what_is_foreseen);
+    RUN_TEST(test_the_first_entry_comes_at_once_in_danger);
+    RUN_TEST(test_looks_are_few_while_no_entry_can_be_afforded);
     RUN_TEST(test_looks_are_few_when_nothing_happens);
     return UNITY_END();
 }
