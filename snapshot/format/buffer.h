@@ -16,10 +16,20 @@ struct ta__budget {
     int exceeded; /* some request was refused because of the limit */
 };
 
+/* One mapping for the beginnings of many buffers: most stay small, and a mapping each costs more than what is in it. What
+ * is taken comes back with the pool. */
+struct ta__pool {
+    uint8_t *bytes; /* NULL = every buffer has a mapping of its own */
+    size_t used, capacity;
+};
+void ta__pool_open(struct ta__pool *pool);
+void ta__pool_close(struct ta__pool *pool);
+
 struct ta__buffer {
-    uint8_t *bytes; /* page-aligned; zero beyond what was ever written */
+    uint8_t *bytes; /* aligned to 64 bytes, and to a page from that size on; zero beyond what was ever written */
     size_t length, capacity;
     struct ta__budget *budget; /* may be NULL */
+    struct ta__pool *pool;     /* may be NULL; closed after the buffer's last use */
 };
 
 TA_NODISCARD int ta__buffer_grow(struct ta__buffer *buffer, size_t more);

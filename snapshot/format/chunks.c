@@ -12,12 +12,24 @@ static int out_of_memory(struct ta__chunks *chunks)
     return -1;
 }
 
+/* A memory sink's bytes belong to the caller. */
+static void open_pool(struct ta__chunks *chunks)
+{
+    ta__pool_open(&chunks->pool);
+    chunks->raw.pool = chunks->stored.pool = chunks->index.pool = &chunks->pool;
+    if (chunks->sink.descriptor >= 0)
+        chunks->sink.memory.pool = &chunks->pool;
+    for (unsigned i = 0; i < TA__COLUMNS_MAX; i++)
+        chunks->columns[i].pool = &chunks->pool;
+}
+
 int ta__chunks_open(struct ta__chunks *chunks, const struct ta__sink *sink, uint32_t optional_features)
 {
     memset(chunks, 0, sizeof *chunks);
     chunks->sink = *sink;
     if (ta__compressor_open(&chunks->coder) != 0)
         return out_of_memory(chunks);
+    open_pool(chunks);
     uint8_t header[TA__FILE_HEADER_LENGTH] = {0};
     memcpy(header, TA__FILE_MAGIC, TA__FILE_MAGIC_LENGTH);
     ta__put_u16(header + 8, TA__FILE_VERSION);
@@ -37,6 +49,7 @@ void ta__chunks_close(struct ta__chunks *chunks)
         ta__buffer_free(&chunks->sink.memory);
     for (unsigned i = 0; i < TA__COLUMNS_MAX; i++)
         ta__buffer_free(&chunks->columns[i]);
+    ta__pool_close(&chunks->pool);
 }
 
 int ta__chunk_begin(struct ta__chunks *chunks)

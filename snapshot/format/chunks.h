@@ -32,6 +32,7 @@ struct ta__chunks {
     uint32_t chunk_count;    /* in this entry */
     uint64_t digest;         /* of the headers of this entry's chunks */
     uint64_t entry_offset;
+    struct ta__pool pool; /* of all these buffers, and of a writer's */
 };
 
 /* Takes over the sink (memory or descriptor). Writes the file header. 0, or -1. */

@@ -7,12 +7,30 @@
 
 #include "base/memory.h"
 
-/* Level 3 for inputs of about a mebibyte: chunks are that long, and a larger window would only cost memory. */
-enum { LEVEL = 3, TYPICAL_LENGTH = 1 << 20 };
+/* Level 3 for inputs of about a mebibyte: long chunks are that long, and a larger window would only cost memory. Most are
+ * short: there the tables of level 3 would be cleared, and at first touched, for longer than is compressed. */
+enum { LEVEL = 3, TYPICAL_LENGTH = 1 << 20, SHORT_LEVEL = 1, SHORT_LENGTH = 16 << 10, SHORT_TABLE_LOG = 12 };
 
-static ZSTD_compressionParameters parameters(void)
+static ZSTD_compressionParameters parameters(int is_short)
 {
-    return ZSTD_getCParams(LEVEL, TYPICAL_LENGTH, 0);
+    ZSTD_compressionParameters chosen =
+        ZSTD_getCParams(is_short ? SHORT_LEVEL : LEVEL, is_short ? SHORT_LENGTH : TYPICAL_LENGTH, 0);
+    if (is_short)
+        chosen.hashLog = chosen.chainLog = SHORT_TABLE_LOG;
+    return chosen;
+}
+
+static int set_parameters(struct ta__coder *coder, int is_short)
+{
+    ZSTD_compressionParameters chosen = parameters(is_short);
+    ZSTD_CCtx *context = coder->context;
+    coder->is_short = is_short;
+    return ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, is_short ? SHORT_LEVEL : LEVEL)) ||
+                   ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, (int)chosen.windowLog)) ||
+                   ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, (int)chosen.hashLog)) ||
+                   ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, (int)chosen.chainLog))
+               ? -1
+               : 0;
 }
 
 static int workspace_open(struct ta__coder *coder, size_t bytes)
@@ -24,15 +42,12 @@ static int workspace_open(struct ta__coder *coder, size_t bytes)
 
 int ta__compressor_open(struct ta__coder *coder)
 {
-    if (workspace_open(coder, ZSTD_estimateCCtxSize_usingCParams(parameters())) != 0)
+    if (workspace_open(coder, ZSTD_estimateCCtxSize_usingCParams(parameters(0))) != 0)
         return -1;
     /* A static context begins with everything zero, not with zstd's defaults. */
     ZSTD_CCtx *context = ZSTD_initStaticCCtx(coder->workspace, coder->workspace_bytes);
     coder->context = context;
-    if (context == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, (int)parameters().windowLog)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, (int)parameters().hashLog)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, (int)parameters().chainLog)) ||
+    if (context == NULL || set_parameters(coder, 0) != 0 ||
         ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1))) {
         ta__coder_close(coder);
@@ -67,6 +82,8 @@ size_t ta__compress_bound(size_t length)
 
 size_t ta__compress(struct ta__coder *coder, void *to, size_t room, const void *from, size_t length)
 {
+    if (coder->is_short != (length <= SHORT_LENGTH) && set_parameters(coder, length <= SHORT_LENGTH) != 0)
+        return 0;
     size_t written = ZSTD_compress2(coder->context, to, room, from, length);
     return ZSTD_isError(written) ? 0 : written;
 }

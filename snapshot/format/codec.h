@@ -14,6 +14,7 @@ struct ta__coder {
     void *context; /* ZSTD_CCtx or ZSTD_DCtx inside the workspace */
     void *workspace;
     size_t workspace_bytes;
+    int is_short; /* its parameters are those for short inputs */
 };
 
 /* Both: 0, or -1 without memory. */

@@ -161,8 +161,10 @@ static int append_to_series(const char *reason)
         uint64_t number = 0;
         if (ta__free_path(triggers.series, &number, triggers.forked, path, sizeof path) != 0)
             return -1;
-        const struct ta__sparing sparing = {triggers.began_ns, is_former, !triggers.options.sync,
-                                            triggers.is_in_family};
+        const struct ta__sparing sparing = {.since_ns = triggers.began_ns,
+                                            .yields = is_former,
+                                            .is_hasty = !triggers.options.sync,
+                                            .keeps_older = triggers.is_in_family};
         triggers.record = ta__record_open_sparing(path, triggers.options.sync ? TA_RECORD_SYNC : 0, &sparing);
         if (triggers.record == NULL)
             return -1;
@@ -180,7 +182,10 @@ static int write_file(const char *reason, int is_peak)
     int result = is_old_peak ? ta__trigger_path(triggers.path, number, triggers.forked, path, NAME_ROOM)
                              : ta__free_path(triggers.path, &number, triggers.forked, path, NAME_ROOM);
     int is_first = triggers.last_name[0] == '\0';
-    const struct ta__sparing sparing = {is_first ? triggers.began_ns : 0, is_former, 0, triggers.is_in_family};
+    const struct ta__sparing sparing = {.since_ns = is_first ? triggers.began_ns : 0,
+                                        .yields = is_former,
+                                        .is_last = triggers.ending,
+                                        .keeps_older = triggers.is_in_family};
     if (result == 0)
         result = ta__snapshot_to_file_sparing(path, reason, &sparing, path);
     if (result == 0)
@@ -515,6 +520,14 @@ static void close_record(void)
     triggers.record = NULL;
 }
 
+/* The process is about to end. */
+static void end_record(void)
+{
+    if (triggers.record != NULL)
+        (void)ta__record_end(triggers.record);
+    triggers.record = NULL;
+}
+
 /* The program that is executed now takes over the name; it may have done so already, and given the file another. */
 static void make_way(void)
 {
@@ -529,7 +542,7 @@ static void make_way(void)
 static void take_exit(void)
 {
     (void)take("exit", 0);
-    close_record();
+    end_record();
     tell_end("exit");
 }
 
@@ -545,7 +558,7 @@ static void take_last(enum ta__owner owner)
         make_way();
     const char *reason = owner == TA__OWNER_EXECUTED ? "exec" : "end";
     (void)take(reason, 0);
-    close_record();
+    end_record();
     tell_end(reason);
 }
 
@@ -554,7 +567,7 @@ static void take_end(void)
 {
     if (triggers.options.at_exit)
         (void)take("end", 0);
-    close_record();
+    end_record();
     tell_end("end");
 }
 

@@ -227,7 +227,7 @@ int ta_record_append(struct ta_record *record, const char *reason)
     return result == 0 ? 0 : ta__count_failure();
 }
 
-int ta_record_close(struct ta_record *record)
+int ta__record_end(struct ta_record *record)
 {
     if (record == NULL)
         return 0;
@@ -242,10 +242,18 @@ int ta_record_close(struct ta_record *record)
             close(record->writer.chunks.sink.descriptor);
         }
     }
+    return result == 0 ? 0 : ta__count_failure();
+}
+
+int ta_record_close(struct ta_record *record)
+{
+    int result = ta__record_end(record);
+    if (record == NULL || !usable_here(record))
+        return result;
     ta__writer_close(&record->writer);
     pthread_mutex_destroy(&record->lock);
     ta__memory_unmap(record, sizeof *record);
-    return result == 0 ? 0 : ta__count_failure();
+    return result;
 }
 
 int ta__record_name(const struct ta_record *record, char *path, size_t room)

@@ -198,7 +198,7 @@ int ta__snapshot_to_file(const char *path, const char *reason)
 }
 
 /* A whole recording of one entry. */
-static int write_snapshot(int descriptor, const char *reason)
+static int write_snapshot(int descriptor, const char *reason, int is_last)
 {
     struct ta__writer writer;
     struct ta__sink sink;
@@ -208,13 +208,14 @@ static int write_snapshot(int descriptor, const char *reason)
     int result = ta__append_entry(&writer, reason);
     if (result == 0)
         result = ta__writer_seal(&writer);
-    ta__writer_close(&writer);
+    if (!is_last)
+        ta__writer_close(&writer);
     return result;
 }
 
 int ta__snapshot_to_descriptor(int descriptor, const char *reason)
 {
-    return write_snapshot(descriptor, reason) == 0 ? 0 : ta__count_failure();
+    return write_snapshot(descriptor, reason, 0) == 0 ? 0 : ta__count_failure();
 }
 
 int ta__snapshot_to_file_sparing(const char *path, const char *reason, const struct ta__sparing *sparing, char *name)
@@ -222,7 +223,7 @@ int ta__snapshot_to_file_sparing(const char *path, const char *reason, const str
     struct ta__new_file file;
     if (ta__open_new_file(&file, path, sparing) != 0)
         return ta__count_failure();
-    int result = write_snapshot(file.descriptor, reason);
+    int result = write_snapshot(file.descriptor, reason, sparing->is_last);
     if (result == 0)
         result = ta__new_file_commit(&file, 0);
     else

@@ -19,6 +19,7 @@ struct ta__sparing {
     uint64_t since_ns;
     int (*yields)(void);
     int is_hasty;
+    int is_last;     /* the process is about to end: what was mapped goes with it */
     int keeps_older; /* nor is a file replaced that was changed before: the new one gets a number */
 };
 /* The same. `name`, unless NULL, is what the file is called in the end: room for 4096 bytes. */
@@ -51,6 +52,8 @@ TA_NODISCARD int ta__snapshot_is_possible(void);
 uint64_t ta__snapshot_rows(void);
 /* After something that was being taken or appended (`record`, or NULL) was given up in its middle: nothing of it stays. */
 void ta__record_recover(struct ta_record *record);
+/* As ta_record_close, where the process is about to end: the memory goes with it. */
+int ta__record_end(struct ta_record *record);
 /* What the series' file is called now; 0 or -1. */
 TA_NODISCARD int ta__record_name(const struct ta_record *record, char *path, size_t room);
 /* Bytes of the series now, and of all that was ever written to it. */

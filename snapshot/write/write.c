@@ -29,7 +29,7 @@ static int slots_grow(struct ta__buffer *slots, uint32_t rows, uint64_t (*hash_o
     size_t count = slots->length / sizeof(uint32_t);
     if (count > (size_t)rows * 2 + 1)
         return 0;
-    struct ta__buffer bigger = {0};
+    struct ta__buffer bigger = {.pool = slots->pool};
     count = count == 0 ? 256 : count * 2;
     if (ta__buffer_reserve(&bigger, count * sizeof(uint32_t)) != 0)
         return out_of_memory(writer);
@@ -122,6 +122,7 @@ static int intern_frame(struct ta__writer *writer, uint64_t address, uint32_t mo
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
+/* Empty ones, whose beginnings are in the pool. */
 static void drop_tables(struct ta__writer *writer)
 {
     struct ta__buffer *const buffers[] = {
@@ -129,11 +130,14 @@ static void drop_tables(struct ta__writer *writer)
         &writer->frame_slots,     &writer->contexts,      &writer->depths,        &writer->counts,
         &writer->module_hashes,   &writer->domain_hashes, &writer->thread_hashes, &writer->changed_rows,
         &writer->changed_indices, &writer->fold,          &writer->context_map,   &writer->leaf_map,
-        &writer->leaf_sources,    &writer->path,          &writer->blocks,
+        &writer->leaf_sources,    &writer->path,          &writer->blocks,        &writer->build_ids,
     };
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        ta__buffer_free(buffers[i]);
     ta__tables_free(&writer->tables);
+    writer->tables.predict.lists.pool = writer->tables.module_last.pool = &writer->chunks.pool;
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        ta__buffer_free(buffers[i]);
+        buffers[i]->pool = &writer->chunks.pool;
+    }
     writer->strings_written = writer->frames_written = writer->contexts_written = writer->leaves_written = 0;
     writer->last_leaf_context = writer->forgotten_context = 0;
     writer->peak_hash = writer->options_hash = 0;
@@ -228,8 +232,9 @@ static int put_new_strings(struct ta__writer *writer)
 
 static int put_modules(struct ta__writer *writer, const struct ta__source *source, uint32_t count)
 {
-    struct ta__buffer build_ids = {0};
+    struct ta__buffer *build_ids = &writer->build_ids;
     int result = 0;
+    build_ids->length = 0;
     forget_changed(writer);
     for (uint32_t i = 0; i < count && result == 0; i++) {
         struct ta__source_module module = {0};
@@ -246,21 +251,20 @@ static int put_modules(struct ta__writer *writer, const struct ta__source *sourc
         row.build_id_length = id_length;
         int changed =
             row_changed(&writer->module_hashes, i, &row, sizeof row, ta__hash_bytes(module.build_id, id_length));
-        if (changed < 0 || ta__buffer_put(&build_ids, module.build_id, id_length) != 0)
+        if (changed < 0 || ta__buffer_put(build_ids, module.build_id, id_length) != 0)
             result = out_of_memory(writer);
         if (changed > 0 && result == 0) {
-            row.build_id = (const uint8_t *)(build_ids.length - id_length);
+            row.build_id = (const uint8_t *)(build_ids->length - id_length);
             result = keep_changed(writer, &row, sizeof row, i);
         }
     }
     struct ta__view_module *rows = TA__ROWS(struct ta__view_module, writer->changed_rows);
-    for (uint32_t i = 0; i < changed_count(writer) && build_ids.bytes != NULL; i++)
-        rows[i].build_id = build_ids.bytes + (uintptr_t)rows[i].build_id;
+    for (uint32_t i = 0; i < changed_count(writer) && build_ids->bytes != NULL; i++)
+        rows[i].build_id = build_ids->bytes + (uintptr_t)rows[i].build_id;
     if (result == 0)
         result = put_new_strings(writer);
     if (result == 0)
         result = ta__put_modules(&writer->chunks, rows, changed_indices(writer), changed_count(writer));
-    ta__buffer_free(&build_ids);
     return result;
 }
 
@@ -330,16 +334,14 @@ static uint32_t next_leaf(const struct ta__source *source, uint32_t id)
     return id + 1 < source->leaf_first ? source->leaf_first : id + 1;
 }
 
-/* As many cells of 32 bits, the new ones 0. */
-static int map_reach(struct ta__writer *writer, struct ta__buffer *map, uint32_t count)
+/* So many bytes, the new ones 0 as a buffer's are. */
+static int reach(struct ta__writer *writer, struct ta__buffer *buffer, size_t wanted)
 {
-    size_t wanted = count * sizeof(uint32_t);
-    if (map->length >= wanted)
+    if (buffer->length >= wanted)
         return 0;
-    if (ta__buffer_reserve(map, wanted - map->length) != 0)
+    if (ta__buffer_reserve(buffer, wanted - buffer->length) != 0)
         return out_of_memory(writer);
-    memset(map->bytes + map->length, 0, wanted - map->length);
-    map->length = wanted;
+    buffer->length = wanted;
     return 0;
 }
 
@@ -409,8 +411,8 @@ static int add_root(struct ta__writer *writer)
 /* The leaves that this entry adds, and the contexts that they need, get their numbers. */
 static int number_leaves(struct ta__writer *writer, const struct ta__source *source, const struct cut *cut)
 {
-    if (map_reach(writer, &writer->context_map, cut->contexts) != 0 ||
-        map_reach(writer, &writer->leaf_map, cut->leaves) != 0 || add_root(writer) != 0)
+    if (reach(writer, &writer->context_map, cut->contexts * sizeof(uint32_t)) != 0 ||
+        reach(writer, &writer->leaf_map, cut->leaves * sizeof(uint32_t)) != 0 || add_root(writer) != 0)
         return -1;
     uint32_t *map = TA__ROWS(uint32_t, writer->leaf_map);
     for (uint32_t id = 0; id < cut->leaves; id = next_leaf(source, id)) {
@@ -516,54 +518,72 @@ static void fold_leaves(const struct ta__writer *writer, const struct ta__source
     }
 }
 
-static int put_changed_counters(struct ta__writer *writer, uint32_t first, uint32_t rows, uint32_t *next)
+/* As many leaves as are looked at together: what is summed over the threads stays in the cache. */
+enum { FOLDED_ROWS = 1024 };
+
+/* Puts those that have changed into the columns; answers how many. `next`: the gap column counts from here. */
+static uint32_t put_changed(struct ta__writer *writer, uint32_t first, uint32_t rows, uint32_t *next)
 {
-    struct ta__chunks *chunks = &writer->chunks;
     struct ta__source_counts *last = TA__ROWS(struct ta__source_counts, writer->counts) + first;
     const struct ta__source_counts *now = TA__ROWS(const struct ta__source_counts, writer->fold);
     uint32_t changed = 0;
-    for (uint32_t i = 0; i < rows; i++)
-        changed += memcmp(&now[i], &last[i], sizeof now[i]) != 0;
-    if (changed == 0)
-        return 0;
-    if (ta__chunk_begin(chunks) != 0 || ta__raw_varint(chunks, *next) != 0 || ta__raw_varint(chunks, changed) != 0 ||
-        ta__columns_begin(chunks, 6, changed) != 0)
-        return -1;
     for (uint32_t i = 0; i < rows; i++) {
         if (memcmp(&now[i], &last[i], sizeof now[i]) == 0)
             continue;
-        ta__column_put(chunks, 0, first + i - *next);
+        ta__column_put(&writer->chunks, 0, first + i - *next);
         *next = first + i + 1;
-        put_counts(chunks, &last[i], &now[i]);
+        put_counts(&writer->chunks, &last[i], &now[i]);
         last[i] = now[i];
+        changed++;
     }
-    return ta__columns_end(chunks) != 0 || ta__chunk_end(chunks, TA__KIND_COUNTERS, TA__CHUNK_REQUIRED) != 0 ? -1 : 0;
+    return changed;
+}
+
+/* How many of those in `fold` have blocks. */
+static uint64_t traces_in_fold(const struct ta__writer *writer, const struct ta__source *source, uint32_t first,
+                               uint32_t rows)
+{
+    const struct ta__source_counts *now = TA__ROWS(const struct ta__source_counts, writer->fold);
+    const uint32_t *sources = TA__ROWS(const uint32_t, writer->leaf_sources) + first;
+    uint64_t traces = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        traces += now[i].allocated_blocks > now[i].freed_blocks &&
+                  (source->leaves[sources[i]].flags & TA__LEAF_UNTRACED) == 0;
+    return traces;
+}
+
+/* One chunk, or none where nothing has changed. */
+static int put_counters_chunk(struct ta__writer *writer, const struct ta__source *source, uint32_t first, uint32_t end,
+                              uint32_t *next, uint64_t *traces)
+{
+    struct ta__chunks *chunks = &writer->chunks;
+    uint32_t changed = 0, begin = *next;
+    if (ta__chunk_begin(chunks) != 0 || ta__columns_begin(chunks, 6, end - first) != 0)
+        return -1;
+    for (uint32_t at = first; at < end; at += FOLDED_ROWS) {
+        uint32_t rows = end - at < FOLDED_ROWS ? end - at : FOLDED_ROWS;
+        fold_leaves(writer, source, at, rows, TA__ROWS(struct ta__source_counts, writer->fold));
+        *traces += traces_in_fold(writer, source, at, rows);
+        changed += put_changed(writer, at, rows, next);
+    }
+    if (changed == 0)
+        return 0;
+    if (ta__raw_varint(chunks, begin) != 0 || ta__raw_varint(chunks, changed) != 0 || ta__columns_end(chunks) != 0)
+        return -1;
+    return ta__chunk_end(chunks, TA__KIND_COUNTERS, TA__CHUNK_REQUIRED);
 }
 
 static int put_counters(struct ta__writer *writer, const struct ta__source *source, uint64_t *traces)
 {
-    const uint32_t *sources = TA__ROWS(const uint32_t, writer->leaf_sources);
-    uint32_t count = writer->leaves_written;
-    size_t known = TA__ROW_COUNT(struct ta__source_counts, writer->counts);
-    if (writer->fold.capacity == 0 &&
-        ta__buffer_reserve(&writer->fold, TA__ROWS_PER_CHUNK * sizeof(struct ta__source_counts)) != 0)
+    uint32_t count = writer->leaves_written, folded = count < FOLDED_ROWS ? count : FOLDED_ROWS, next = 0;
+    writer->fold.length = 0;
+    if (ta__buffer_reserve(&writer->fold, folded * sizeof(struct ta__source_counts)) != 0)
         return out_of_memory(writer);
-    if (count > known) {
-        size_t more = (count - known) * sizeof(struct ta__source_counts);
-        if (ta__buffer_reserve(&writer->counts, more) != 0)
-            return out_of_memory(writer);
-        memset(writer->counts.bytes + writer->counts.length, 0, more);
-        writer->counts.length += more;
-    }
-    struct ta__source_counts *now = TA__ROWS(struct ta__source_counts, writer->fold);
-    uint32_t next = 0; /* the gap column counts from here */
-    for (uint32_t first = 0; first < count; first += TA__ROWS_PER_CHUNK) {
-        uint32_t rows = count - first < TA__ROWS_PER_CHUNK ? count - first : TA__ROWS_PER_CHUNK;
-        fold_leaves(writer, source, first, rows, now);
-        for (uint32_t i = 0; i < rows; i++)
-            *traces += now[i].allocated_blocks > now[i].freed_blocks &&
-                       (source->leaves[sources[first + i]].flags & TA__LEAF_UNTRACED) == 0;
-        if (put_changed_counters(writer, first, rows, &next) != 0)
+    if (reach(writer, &writer->counts, count * sizeof(struct ta__source_counts)) != 0)
+        return -1;
+    for (uint32_t first = 0, end; first < count; first = end) {
+        end = count - first < TA__ROWS_PER_CHUNK ? count : first + TA__ROWS_PER_CHUNK;
+        if (put_counters_chunk(writer, source, first, end, &next, traces) != 0)
             return -1;
     }
     return 0;

@@ -38,6 +38,7 @@ struct ta__writer {
     struct ta__buffer changed_rows, changed_indices;               /* scratch */
     struct ta__buffer fold;                                        /* scratch: struct ta__source_counts */
     struct ta__buffer blocks;                                      /* scratch: struct ta__view_block */
+    struct ta__buffer build_ids;                                   /* scratch: their bytes */
     struct ta__buffer path;                                        /* scratch: source contexts, inside out */
     struct ta__buffer context_map;  /* by number in the source: that in the recording; 0 = it has none */
     struct ta__buffer leaf_map;     /* the same for leaves, plus one */

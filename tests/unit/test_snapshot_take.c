@@ -132,6 +132,24 @@ static void *read_traces(void *snapshot)
     return (void *)count;
 }
 
+/* What a process that ends has mapped goes with it: to give it back first is work for nothing. */
+static void test_record_at_the_end_gives_no_memory_back(void)
+{
+    struct ta_record *record = ta_record_open(path, 0);
+    TEST_ASSERT_EQUAL(0, ta_record_append(record, NULL));
+    size_t before = ta__memory_mapped();
+    TEST_ASSERT_EQUAL(0, ta__record_end(record));
+    TEST_ASSERT_EQUAL(before, ta__memory_mapped());
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+    before = ta__memory_mapped();
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file_sparing(path, "exit", &(struct ta__sparing){.is_last = 1}, NULL));
+    TEST_ASSERT_GREATER_THAN(before, ta__memory_mapped());
+    before = ta__memory_mapped();
+    TEST_ASSERT_EQUAL(0, ta__snapshot_to_file(path, "call"));
+    TEST_ASSERT_EQUAL(before, ta__memory_mapped());
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+}
+
 static void test_take_decoded_by_many_threads_at_once_is_decoded_once(void)
 {
     enum { THREADS = 8 };
@@ -400,6 +418,7 @@ int main(void)
     RUN_TEST(test_take_metadata_are_dumped_and_the_snapshot_stays_usable);
     RUN_TEST(test_take_without_memory_fails_and_is_counted);
     RUN_TEST(test_take_gives_all_its_memory_back);
+    RUN_TEST(test_record_at_the_end_gives_no_memory_back);
     RUN_TEST(test_take_decoded_by_many_threads_at_once_is_decoded_once);
     RUN_TEST(test_record_is_readable_after_each_append);
     RUN_TEST(test_record_of_a_parent_is_refused_in_the_child);

@@ -619,6 +619,71 @@ static void test_writer_broken_pipe_fails_without_a_signal(void)
     close(ends[1]);
 }
 
+/* The beginnings of all tables are in one mapping. */
+static void test_writer_small_recording_takes_few_mappings(void)
+{
+    struct ta__writer few;
+    struct ta__sink sink;
+    struct ta__facts facts = fake_facts(1);
+    char path[] = "/tmp/ta_few.XXXXXX";
+    ta__sink_descriptor(&sink, mkstemp(path));
+    fake_program(&fake, 12, 6);
+    ta__memory_inject_failure(10, 1); /* as many fail as would be needed */
+    TEST_ASSERT_EQUAL(0, ta__writer_open(&few, &sink));
+    TEST_ASSERT_EQUAL_MESSAGE(0, ta__writer_entry(&few, &fake.source, &facts), ta__error_text());
+    TEST_ASSERT_EQUAL(0, ta__writer_seal(&few));
+    ta__memory_inject_failure(0, 0);
+    ta__writer_close(&few);
+    close(sink.descriptor);
+    TEST_ASSERT_EQUAL(0, ta_recording_check(path, NULL, NULL));
+    unlink(path);
+}
+
+static void test_buffer_keeps_what_it_has_when_it_outgrows_the_pool(void)
+{
+    enum { BUFFERS = 40, MOST = 9000 };
+    static struct ta__buffer buffers[BUFFERS];
+    struct ta__pool pool;
+    ta__pool_open(&pool);
+    for (int i = 0; i < BUFFERS; i++)
+        buffers[i].pool = &pool;
+    for (int length = 0; length < MOST; length++) /* all at once, so that the pool runs out while some are small */
+        for (int i = 0; i < BUFFERS; i++) {
+            uint8_t value = (uint8_t)(length * 7 + i);
+            TEST_ASSERT_EQUAL(0, ta__buffer_put(&buffers[i], &value, 1));
+        }
+    for (int i = 0; i < BUFFERS; i++) {
+        for (int length = 0; length < MOST; length++)
+            TEST_ASSERT_EQUAL_HEX8((uint8_t)(length * 7 + i), buffers[i].bytes[length]);
+        for (size_t at = MOST; at < buffers[i].capacity; at++)
+            TEST_ASSERT_EQUAL_HEX8(0, buffers[i].bytes[at]);
+        ta__buffer_free(&buffers[i]);
+    }
+    ta__pool_close(&pool);
+}
+
+/* The tables of the usual level are a hundred pages, and cleared for each input. */
+static void test_short_inputs_are_compressed_with_small_tables(void)
+{
+    enum { LENGTH = 12000 };
+    static uint8_t raw[LENGTH], packed[2 * LENGTH], again[LENGTH];
+    struct ta__coder coder, decoder;
+    for (int i = 0; i < LENGTH; i++)
+        raw[i] = (uint8_t)(i % 61 * (i / 1024 + 1));
+    TEST_ASSERT_EQUAL(0, ta__compressor_open(&coder));
+    size_t before = ta__memory_resident(coder.workspace, coder.workspace_bytes);
+    size_t length = ta__compress(&coder, packed, sizeof packed, raw, LENGTH);
+    size_t touched = ta__memory_resident(coder.workspace, coder.workspace_bytes) - before;
+    TEST_ASSERT_GREATER_THAN(0, length);
+    TEST_ASSERT_LESS_THAN(LENGTH / 2, length);
+    TEST_ASSERT_LESS_OR_EQUAL(24 * 4096, touched);
+    TEST_ASSERT_EQUAL(0, ta__decompressor_open(&decoder));
+    TEST_ASSERT_NULL(ta__decompress(&decoder, again, LENGTH, packed, length));
+    TEST_ASSERT_EQUAL_MEMORY(raw, again, LENGTH);
+    ta__coder_close(&decoder);
+    ta__coder_close(&coder);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -644,5 +709,8 @@ int main(void)
     RUN_TEST(test_writer_file_size_limit_fails_without_a_signal_and_recovers);
     RUN_TEST(test_writer_full_device_says_so);
     RUN_TEST(test_writer_broken_pipe_fails_without_a_signal);
+    RUN_TEST(test_writer_small_recording_takes_few_mappings);
+    RUN_TEST(test_buffer_keeps_what_it_has_when_it_outgrows_the_pool);
+    RUN_TEST(test_short_inputs_are_compressed_with_small_tables);
     return UNITY_END();
 }
