@@ -18,6 +18,7 @@ struct tree {
     char *is_shown;
     size_t count;
     struct cli_table *table;
+    int step; /* spaces for each generation; none where programs read */
 };
 
 static const char *or_dash(const char *text)
@@ -49,7 +50,7 @@ static void show_row(struct tree *tree, struct cli_family_member *row, int depth
         entries = 0;
     ta_recording_close(recording);
     const char *state = state_of(row, entries);
-    char *command = cli_text("%*s%s%s%s", 2 * depth, "", or_dash(row->command), state == NULL ? "" : ": ",
+    char *command = cli_text("%*s%s%s%s", tree->step * depth, "", or_dash(row->command), state == NULL ? "" : ": ",
                              state == NULL ? "" : state);
     cli_table_add(tree->table,
                   (struct cli_cell[COLUMNS]){{.number = row->process},
@@ -96,7 +97,7 @@ static int is_child(const struct tree *tree, size_t at)
 
 int cli_family_list(const char *path, const struct cli_options *options)
 {
-    struct tree tree = {.table = cli_table_new(columns, COLUMNS)};
+    struct tree tree = {.table = cli_table_new(columns, COLUMNS), .step = options->json || options->csv ? 0 : 2};
     tree.rows = cli_family_all(path, &tree.count);
     tree.is_shown = cli_allocate(tree.count + 1, 1);
     for (int pass = 0; pass < 2; pass++) /* first those whose parent is not among them */

@@ -515,7 +515,7 @@ class Run(unittest.TestCase):
         self.run_it("-q", "-o", "x.ta", "sh", "-c", "./leak spawn './leak 5'; ./leak raise 9; env -i ./leak; exec ./leak 4")
         done = subprocess.run([TRACEALLOC, "list", "x.run", "--json"], stdout=subprocess.PIPE, check=True)
         rows = json.loads(done.stdout)
-        by_command = {row["command"].strip(): row for row in rows}
+        by_command = {row["command"]: row for row in rows} # as it is: to the right only where people read
         first = next(row for row in rows if row["reason"] == "exec" and row["command"].startswith("sh -c"))
         self.assertEqual((by_command["./leak 4"]["end"], by_command["./leak 4"]["process"]), ("4", first["process"]))
         self.assertEqual((by_command["./leak 5"]["end"], by_command["./leak 5"]["reason"]), ("5", "exit"))
