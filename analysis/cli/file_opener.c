@@ -38,8 +38,9 @@ struct reason {
 static struct {
     char name[96]; /* NAME:TOKEN */
     const char *token;
-    char *pattern; /* for fnmatch */
-    char *family;  /* the folder of the others; NULL = none */
+    char *pattern;              /* for fnmatch */
+    char *folder, *real_folder; /* of the pattern, as it was given and behind links; NULL = no link is in it */
+    char *family;               /* the folder of the others; NULL = none */
     int family_has_recordings, is_index_old;
     time_t index_time; /* when it was last written */
     pid_t started;
@@ -57,6 +58,20 @@ static struct {
     struct cli_process *rows;
     size_t count;
 } opener = {.listening = -1};
+
+/* A folder with percent signs, which mean something in a pattern, is taken as it was given. */
+static void note_folder(const char *pattern)
+{
+    char *folder = cli_text("%.*s", (int)(strrchr(pattern, '/') - pattern), pattern);
+    char *real = strchr(folder, '%') != NULL ? NULL : realpath(folder, NULL);
+    if (real != NULL && strcmp(real, folder) != 0) {
+        opener.folder = folder;
+        opener.real_folder = real;
+        return;
+    }
+    free(folder);
+    free(real);
+}
 
 int cli_opener_start(const char *pattern)
 {
@@ -80,6 +95,7 @@ int cli_opener_start(const char *pattern)
     clock_gettime(CLOCK_REALTIME_COARSE, &opener.since); /* as times of files are told */
     for (size_t i = 0; i < TOKEN_LENGTH / 2; i++)
         length += sprintf(opener.name + length, "%02x", random[4 + i]);
+    note_folder(pattern);
     opener.pattern = cli_recordings_glob(pattern, 0);
     opener.has_suffix = strstr(pattern, "%p") == NULL;
     if (opener.has_suffix) /* no star: ".PID" is looked at apart, so that no other name is opened */
@@ -113,7 +129,7 @@ static int is_of_family(const char *path)
 }
 
 /* Whether it is a name that the runtime makes of the pattern. */
-static int is_ours(const char *path)
+static int is_given(const char *path)
 {
     if (is_of_family(path))
         return 1;
@@ -125,6 +141,20 @@ static int is_ours(const char *path)
     char *stem = cli_text("%.*s", (int)(dot - path), path);
     int is_one = fnmatch(opener.pattern, stem, FNM_PATHNAME) == 0;
     free(stem);
+    return is_one;
+}
+
+/* The same, for the name that the kernel has for a file behind links. */
+static int is_ours(const char *path)
+{
+    size_t length = opener.real_folder == NULL ? 0 : strlen(opener.real_folder);
+    if (is_given(path))
+        return 1;
+    if (length == 0 || strncmp(path, opener.real_folder, length) != 0 || path[length] != '/')
+        return 0;
+    char *given = cli_text("%s%s", opener.folder, path + length);
+    int is_one = is_given(given);
+    free(given);
     return is_one;
 }
 

@@ -462,9 +462,9 @@ int main(int argc, char **argv)
                 times -= 1
             former = now
 
-    def run_thinned(self, *before, also=lambda running: None, preload=""):
+    def run_thinned(self, *before, also=lambda running: None, preload="", output="x.ta"):
         environment = {**os.environ, "TRACEALLOC_OPTIONS": "file_limit=64KiB,interval=0.01", "LD_PRELOAD": preload}
-        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", "x.ta", *before, "./program_c", "truth", "never"],
+        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", output, *before, "./program_c", "truth", "never"],
                               env=environment) as running:
             also(running)
             self.until_thinned(running, 2)
@@ -491,6 +491,19 @@ int main(int argc, char **argv)
         self.assert_whole("x.ta")
         self.assertLessEqual(abs(self.recorded("x.ta")[1] - self.truth()[1]), 1)
         self.assertEqual(glob.glob("*.tmp"), [])
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
+    def test_run_thins_in_a_folder_behind_a_link(self):
+        """The process knows the file by the name that the kernel has for it, `run` by the one that was given."""
+        os.chmod(self.folder, 0o755)
+        os.chmod("truth", 0o666)
+        os.symlink(".", "link")
+        try:
+            self.run_thinned(*NOBODY, output="link/x.ta")
+        finally:
+            os.unlink("link")
+        self.assert_whole("x.ta")
+        self.assertLessEqual(abs(self.recorded("x.ta")[1] - self.truth()[1]), 1)
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
     def test_run_is_stopped_while_it_gives_a_file_its_name(self):
