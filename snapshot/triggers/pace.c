@@ -73,13 +73,14 @@ int ta__pace_is_due(const struct ta__pace *pace, uint64_t now_ns, uint64_t curre
     return (has_grown || since >= gap) && is_affordable(pace, now_ns, current_bytes);
 }
 
-/* What is earned in the meantime is a share of what all threads take: of eight processors, it is taken to be. */
+/* What is earned in the meantime is a share of what the program takes: twice as much as so far, it is taken to be. */
 static uint64_t usual_nap(const struct ta__pace *pace, uint64_t now_ns, uint64_t current_bytes)
 {
-    enum { PROCESSORS = 8 };
     if (current_bytes == pace->last_bytes && now_ns - pace->last_ns > S)
         return 250 * MS;
-    uint64_t until = overdrawn_ns(pace, now_ns, current_bytes) * COST_SHARE / PROCESSORS;
+    uint64_t elapsed = now_ns - pace->begun_ns, busy = pace->busy_ns != 0 ? pace->busy_ns : elapsed;
+    double slowness = busy != 0 ? (double)elapsed / (double)busy / 2 : 0;
+    uint64_t until = (uint64_t)((double)overdrawn_ns(pace, now_ns, current_bytes) * COST_SHARE * slowness);
     return until < 25 * MS ? 25 * MS : until < 100 * MS ? until : 100 * MS;
 }
 

@@ -162,10 +162,15 @@ static void test_looks_are_few_while_no_entry_can_be_afforded(void)
                             .busy_ns = 100 * MS,
                             .danger_bytes = 900 * MB};
     ta__pace_foresee(&pace, 1000000);
-    struct ta__pace again = pace, near = pace;
+    struct ta__pace again = pace, near = pace, slow = pace;
     TEST_ASSERT_EQUAL_UINT64(100 * MS, ta__pace_nap_ns(&pace, 100 * MS, 20 * MB));
     again.busy_ns = 100 * S;
     TEST_ASSERT_EQUAL_UINT64(2 * MS, ta__pace_nap_ns(&again, 100 * MS, 20 * MB));
+    slow.looked_bytes = 20 * MB; /* it gets a tenth of the processor, and earns as slowly */
+    slow.next_ns = 2 * MS;
+    slow.busy_ns = 200 * MS;
+    TEST_ASSERT_LESS_THAN_UINT64(50 * MS, ta__pace_nap_ns(&slow, 200 * MS, 20 * MB));
+    TEST_ASSERT_EQUAL_UINT64(100 * MS, ta__pace_nap_ns(&slow, 2000 * MS, 20 * MB + 1));
     near.danger_bytes = 30 * MB;
     TEST_ASSERT_EQUAL_UINT64(10 * MS, ta__pace_nap_ns(&near, 100 * MS, 20 * MB));
 }
