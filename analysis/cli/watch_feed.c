@@ -400,7 +400,7 @@ struct ta_snapshot *cli_feed_next(struct cli_feed *feed)
         return NULL;
     }
     find_process(feed, snapshot);
-    if (info.time_ns == feed->time) {
+    if (info.time_ns == feed->time && info.time_ns != 0) { /* what was imported has none */
         ta_snapshot_free(snapshot);
         return NULL;
     }

@@ -64,7 +64,7 @@ static const char *count_of(double count, char text[32])
     int unit = 0;
     for (; count >= 9999.5 && unit < 3; count /= 1000)
         unit++;
-    snprintf(text, 32, unit > 0 && count < 100 ? "%.1f%s" : "%.0f%s", count, units[unit]);
+    snprintf(text, 32, unit > 0 && count < 99.95 ? "%.1f%s" : "%.0f%s", count, units[unit]);
     return text;
 }
 

@@ -215,6 +215,26 @@ class Server(Case):
         server.wait()
         self.until_text(r"ENDED")
 
+    def test_made_figures_are_in_order_and_as_wide_as_they_may_be(self):
+        counts = {1: (9999, "9999"), 2: (10000, "10.0k"), 3: (99960, "100k"), 4: (9999499, "9999k"), 5: (9999500, "10.0M"),
+                  6: (10 ** 10, "10.0G"), 7: (25 * 10 ** 12, "25000G"), 8: (1, "1")}
+        traces = [{"domain": domain, "size": 1, "count": count, "frames": [["/src/much.c", domain]]}
+                  for domain, (count, _) in counts.items()]
+        traces += [{"domain": 8, "size": 5000, "count": 1, "frames": [["/src/equal.c", line]]} for line in (7, 4, 9)]
+        with open(self.folder + "/made.json", "w") as file:
+            json.dump({"traceback_limit": 1, "traces": traces}, file)
+        subprocess.run([TRACEALLOC, "import", "made.json", "-o", "made.ta"], check=True, capture_output=True, cwd=self.folder)
+        self.watch("made.ta", columns=132, lines=43)
+        screen = self.until_text(r"much\.c:7")
+        rows = re.findall(r"(?:much|equal)\.c:\d", "\n".join(screen[4:15]))
+        self.assertEqual(rows, ["much.c:7", "much.c:6", "much.c:5", "much.c:4", "much.c:3", "much.c:2", "much.c:1",
+                                "equal.c:4", "equal.c:7", "equal.c:9", "much.c:8"])
+        self.keys("3")
+        screen = self.until_text(r"BLOCKS")
+        told = {line[52:].split()[0]: line[33:41].strip() for line in screen[4:] if re.match(r"\d", line[52:])}
+        self.assertEqual({domain: told.get(str(domain)) for domain in counts},
+                         {domain: words if domain != 8 else "4" for domain, (_, words) in counts.items()})
+
     def test_trouble_is_told_without_a_terminal_and_for_strangers(self):
         done = subprocess.run([TRACEALLOC, "watch", "1"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 2)
