@@ -225,11 +225,10 @@ static void read_totals(struct ta__table_reading *reading, struct ta__view *view
         uint64_t thread = reading->members[i];
         int64_t high = (int64_t)word_at(image, thread + layout->thread_high);
         int64_t headroom = (int64_t)word_at(image, thread + layout->thread_headroom);
-        now += high - (headroom > 0 ? headroom : 0);
+        now += high - (headroom > 0 ? headroom : 0); /* at most `most` */
         most += high;
         reading->lost += word_at(image, thread + layout->thread_lost);
     }
-    most = most > now ? most : now;
     view->current_bytes = (uint64_t)(now > 0 ? now : 0);
     view->peak_bytes = (uint64_t)(peak > most ? peak : most);
 }
