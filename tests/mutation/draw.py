@@ -2,7 +2,10 @@
 
 One small change of one place in a function's body: a comparison, a connective, a sum, a number, a result, a statement
 that is left out. The same seed draws the same ones from the same sources. Some of what is drawn cannot be noticed, since
-it changes nothing that anybody sees (a hint for the compiler, the size of a first room): look before you count it."""
+it changes nothing that anybody sees (a hint for the compiler, the size of a first room): look before you count it.
+
+Not drawn is what these builds cannot show: comments, literals, assertions, code that only other builds have, which of
+two equal numbers is the larger, and a free that is left out (the leak sanitizer's, in the asan preset)."""
 import random
 import re
 
@@ -34,10 +37,28 @@ RULES = [  # pattern, what it becomes
 ]
 
 
+OTHER_BUILDS = re.compile(r"#\s*if\s+(TA_CHECKS|TRACEALLOC_CHECKING|defined\(?\s*__aarch64__|defined\(?\s*__SANITIZE)")
+NOT_SHOWN = re.compile(r"TA_CHECK|_Static_assert|^ +(\w*_)?free\(")
+VALUE = r"[\w>.\-\[\]]+(?: [-+] [\w>.\-\[\]]+)?"
+LARGER = re.compile(rf"(?P<a>{VALUE})(?P<op> [<>]=? )(?P<b>{VALUE}) \? (?:\([\w ]+\))?"
+                    r"(?:(?P=a) : (?:\([\w ]+\))?(?P=b)|(?P=b) : (?:\([\w ]+\))?(?P=a))(?![\w>.\[(]| [-+*/])")
+
+
 def masked(text):
-    """The text with comments, literals and directives blanked, place for place."""
+    """The text with comments, literals, directives and what other builds have blanked, place for place."""
     def blank(match):
         return re.sub(r"[^\n]", "\0", match.group(0))
+    lines, depth, since = text.split("\n"), 0, 0
+    for at, line in enumerate(lines):
+        if re.match(r"#\s*if", line):
+            depth += 1
+            since = since or (depth if OTHER_BUILDS.match(line) else 0)
+        elif re.match(r"#\s*(else|endif)", line):
+            since = 0 if since == depth else since
+            depth -= line.lstrip("# ").startswith("endif")
+        elif since:
+            lines[at] = line if line in ("{", "}") else "\0" * len(line)
+    text = "\n".join(lines)
     return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#(?:[^\n]*\\\n)*[^\n]*", blank, text,
                   flags=re.S | re.M)
 
@@ -51,6 +72,7 @@ def bodies(text):
 def places(text):
     """(start, end, new text) of every change that could be made."""
     shown = masked(text)
+    ties = {match.start("op") for match in LARGER.finditer(shown)}
     for begin, end in bodies(shown):
         for pattern, replacements in RULES:
             for match in re.compile(pattern, re.M).finditer(shown, begin, end):
@@ -59,8 +81,16 @@ def places(text):
                         new = f" {int(match.group(0)) + 1}"
                     elif new == "leave out":
                         new = re.match(r" +", match.group(0)).group(0) + ";"
-                    if "TA_CHECK" not in shown[shown.rfind("\n", 0, match.start()):match.end()]:
+                    if match.start() in ties and new.strip("= ") == match.group(0).strip("= "):
+                        continue
+                    if not NOT_SHOWN.search(shown[shown.rfind("\n", 0, match.start()) + 1:match.end()]):
                         yield match.start(), match.end(), new
+
+
+def nearest(tests, path):
+    """The tests whose names have words of the file's come first: they die soonest."""
+    words = set(re.split(r"[_/.]", str(path))) - {"c", "h", "cmd"}
+    return sorted(tests, key=lambda test: -len(words & set(test.split("_"))))
 
 
 def draw(source, suite, module, count, seed):
@@ -82,6 +112,7 @@ def draw(source, suite, module, count, seed):
         line = text.count("\n", 0, start) + 1
         begin, stop = text.rfind("\n", 0, start) + 1, text.find("\n", end)
         old = text[begin:stop]
-        drawn.append(lists.Mutant(module, f"{path.stem}-{line}-{start - begin}", name, suite.tests, "", old,
+        drawn.append(lists.Mutant(module, f"{path.stem}-{line}-{start - begin}", name,
+                                  nearest(suite.tests, name), "", old,
                                   text[begin:start] + new + text[end:stop], at=begin))
     return drawn

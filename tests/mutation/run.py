@@ -152,7 +152,7 @@ class Planted:
         self.path.write_text(self.before)
 
 
-def judge(mutant, targets, arguments):
+def judge(mutant, targets, arguments, sound):
     """What became of it ("died", "survived" or "error"), and by what."""
     targets = targets[mutant.build]
     unknown = [test for test in mutant.tests if test not in targets]
@@ -160,28 +160,32 @@ def judge(mutant, targets, arguments):
         return "error", f"there is no test {' '.join(unknown)} in this build"
     log = WORK / "logs" / f"{mutant.name}.log"
     log.unlink(missing_ok=True)
+    killer = None
     with Planted(mutant):
         # One test after the other: most mutants die by the first, and the others need not be built.
         for test in mutant.tests:
+            if not sound.get((mutant.build, test), True):
+                continue
             if not build(mutant.build, targets[test], log):
                 return "error", f"does not build: {log}"
             failed, ran = run_tests(mutant.build, [test], log, arguments.seconds)
-            if failed:
-                return "died", f"by {failed[0]}"
             if not ran:
                 return "error", f"{test} did not run: {log}"
-    return "survived", f"{' '.join(mutant.tests)} passed: {mutant.stands_for or mutant.describe()}"
+            killer = failed[0] if failed else None
+            if killer:
+                break
+    if killer is None:
+        return "survived", f"{' '.join(mutant.tests)} passed: {mutant.stands_for or mutant.describe()}"
+    if not arguments.trust and not is_sound(mutant.build, killer, targets[killer], sound, log):
+        return "error", f"{killer} fails without any mutant too: {log}"
+    return "died", f"by {killer}"
 
 
-def sound_without(mutants, targets, log):
-    """A test that fails without any mutant says nothing about one."""
-    for kind in targets:
-        tests = sorted({test for mutant in mutants if mutant.build == kind for test in mutant.tests if test in targets[kind]})
-        if not build(kind, [name for test in tests for name in targets[kind][test]], log):
-            fail(f"does not build without any mutant: {log}")
-        bad = [test for test in tests if run_tests(kind, [test], log, 600)[0]]
-        if bad:
-            fail(f"fails without any mutant: {' '.join(bad)} ({log})")
+def is_sound(kind, test, needed, sound, log):
+    """A test that fails without any mutant says nothing about one. Each is asked once."""
+    if (kind, test) not in sound:
+        sound[kind, test] = build(kind, needed, log) and not run_tests(kind, [test], log, 600)[0]
+    return sound[kind, test]
 
 
 # ---- which ones ----
@@ -189,8 +193,9 @@ def sound_without(mutants, targets, log):
 def chosen(arguments, suites, entries):
     if arguments.fresh:
         wanted = arguments.module or sorted(suites)
-        return [mutant for module in wanted for mutant in
-                draw.draw(SOURCE, suites[module], module, arguments.fresh, arguments.seed)]
+        drawn = [mutant for module in wanted for mutant in
+                 draw.draw(SOURCE, suites[module], module, arguments.fresh, arguments.seed)]
+        return [mutant for mutant in drawn if not arguments.names or mutant.name in arguments.names]
     picked = [entry for entry in entries if not arguments.module or entry.module in arguments.module]
     if arguments.names:
         unknown = set(arguments.names) - {entry.name for entry in picked}
@@ -213,7 +218,7 @@ def parse():
     parser.add_argument("--seconds", type=int, default=120, help="that a test may take (120)")
     parser.add_argument("--check", action="store_true", help="only look whether every entry applies")
     parser.add_argument("--list", action="store_true", help="only say which mutants are meant")
-    parser.add_argument("--trust", action="store_true", help="do not run the tests without any mutant first")
+    parser.add_argument("--trust", action="store_true", help="do not run the test that failed without the mutant too")
     parser.add_argument("--json", metavar="FILE", help="write what became of each there")
     return parser.parse_args()
 
@@ -248,7 +253,7 @@ def run(mutants, arguments):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         fail(f"another run is at work in {WORK}")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     log = WORK / "build.log"
     log.unlink(missing_ok=True)
     print(f"== {len(mutants)} mutants, seed {arguments.seed}", flush=True)
@@ -257,11 +262,10 @@ def run(mutants, arguments):
     for kind in sorted({mutant.build for mutant in mutants}):
         configure(kind, log)
         targets[kind] = targets_of_tests(kind)
-    if not arguments.trust:
-        sound_without(mutants, targets, log)
+    sound = {}
     counts, told = {"died": 0, "survived": 0, "error": 0}, []
     for mutant in mutants:
-        what, by = judge(mutant, targets, arguments)
+        what, by = judge(mutant, targets, arguments, sound)
         counts[what] += 1
         told.append({"module": mutant.module, "name": mutant.name, "what": what, "by": by, "mutant": mutant.describe()})
         shown = {"died": "died", "survived": "SURVIVED", "error": "ERROR"}[what]
