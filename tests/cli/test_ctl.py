@@ -297,6 +297,26 @@ class Small(Case):
         until(lambda: sockets(process) == [], "nothing is left of a process that was killed")
         self.assertEqual(subprocess.run([TRACEALLOC, "check", self.path("a.ta")], capture_output=True).returncode, 0)
 
+    def test_sockets_of_the_dead_are_swept_and_no_others(self):
+        living = [self.begin(options="control=yes") for _ in range(3)]
+        mine = [until(lambda: sockets(process), "a socket")[0] for process in living]
+        folder, space = os.path.dirname(mine[0]), os.stat("/proc/self/ns/pid").st_ino
+        others = [os.path.join(folder, name) for name in (f"4194305-{space + 1}", f"none-{space}", f"0-{space}", "4194305")]
+        dead = [os.path.join(folder, f"{number}-{space}") for number in range(4194305, 4194345)]
+        for name in others + dead:
+            with open(name, "w"):
+                pass
+        try:
+            self.assertIn("has no channel", ctl(os.getpid(), status=2))
+            self.assertEqual([name for name in dead if os.path.exists(name)], [])
+            self.assertEqual([name for name in mine + others if not os.path.exists(name)], [])
+        finally:
+            for name in others + dead:
+                if os.path.exists(name):
+                    os.unlink(name)
+        for process in living:
+            self.assertIn("not tracing", ctl(process))
+
     def test_what_cannot_be_written_is_not_lost(self):
         os.mkdir(self.path("gone"))
         process = self.begin(options=f"control=yes,output={self.path('gone/a.ta')},series=yes")

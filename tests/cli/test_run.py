@@ -608,6 +608,74 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stdout.decode(), str([(0, 1)] * 3 + [(13, 0)] * 8) + " (None, 0)\n", done.stderr)
         self.assertFalse(os.path.exists("y.ta") or os.path.exists("x.tar"))
 
+    def ask_the_opener(self, lines):
+        """What the lines print, run traced; ask(way, text) is (errno, descriptor or None), of_file(path) as it is described."""
+        with open("asks.py", "w") as file:
+            file.write("import os, socket, struct\n"
+                       "name, token = os.environ['TRACEALLOC_OPENER'].split(':')\n"
+                       "def ask(way, text):\n"
+                       "    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:\n"
+                       "        s.connect(b'\\0' + name.encode())\n"
+                       "        s.send(token.encode() + way.encode() + text.encode())\n"
+                       "        answer, files, _, _ = socket.recv_fds(s, 4, 1)\n"
+                       "        return struct.unpack('i', answer)[0], files[0] if files else None\n"
+                       "here = os.path.realpath('.') + '/'\n"
+                       "def of_file(path):\n"
+                       "    status = os.lstat(path)\n"
+                       "    return f'{status.st_dev} {status.st_ino}'\n"
+                       "def rename(of, to, former=None):\n"
+                       "    return ask('M', here + of + '\\0' + here + to + '\\0' + (former or of_file(to)))[0]\n"
+                       "def make(path, text='text'):\n"
+                       "    error, file = ask('O', here + path)\n"
+                       "    os.write(file, text.encode())\n"
+                       "    os.close(file)\n" + lines)
+        done = self.run_it("-q", "-o", "x.ta", sys.executable, "asks.py")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return done.stdout.decode()
+
+    def test_only_files_of_the_run_are_renamed_and_only_to_names_of_the_run(self):
+        with open("y.ta", "w") as file:
+            file.write("mine")
+        told = self.ask_the_opener(
+            "make('x.ta.77', 'old')\n"
+            "piece = 'x.ta.77.0123456789.tmp'\n"
+            "told = []\n"
+            "def again(text='new'):\n"
+            "    make(piece, text)\n"
+            "again()\n"
+            "told.append(rename(piece, 'y.ta'))\n"                       # not a name of this run
+            "told.append((open('y.ta').read(), os.path.exists(piece)))\n"
+            "again()\n"
+            "os.rename('y.ta', 'y.ta.0123456789.tmp')\n"
+            "told.append(rename('y.ta.0123456789.tmp', 'x.ta.77'))\n"    # not a file of this run
+            "os.rename('y.ta.0123456789.tmp', 'y.ta')\n"
+            "os.unlink(piece)\n"
+            "os.symlink('y.ta', piece)\n"
+            "told.append(rename(piece, 'x.ta.77'))\n"                    # not a file at all
+            "os.unlink(piece)\n"
+            "again()\n"
+            "told.append(rename(piece, 'x.ta.77', '1 1'))\n"             # instead of another one than there is
+            "again('')\n"
+            "told.append(rename(piece, 'x.ta.77'))\n"                    # given up
+            "told.append(open('x.ta.77').read())\n"
+            "again()\n"
+            "told.append(rename(piece, 'x.ta.77'))\n"
+            "told.append((open('x.ta.77').read(), os.path.exists(piece)))\n"
+            "print(told)\n")
+        self.assertEqual(told, "[13, ('mine', True), 13, 13, 16, 125, 'old', 0, ('new', False)]\n")
+        with open("y.ta") as file:
+            self.assertEqual(file.read(), "mine")
+
+    def test_what_was_not_finished_under_another_name_is_given_up(self):
+        told = self.ask_the_opener(
+            "make('x.ta.77')\n"
+            "make('x.ta.77.0123456789.tmp')\n"
+            "make('x.ta.88.0123456789.tmp')\n"
+            "make('x.ta.77.9876543210.tmp')\n"
+            "print(sorted(n for n in os.listdir('.') if n.endswith('.tmp')))\n")
+        self.assertEqual(told, "['x.ta.77.9876543210.tmp', 'x.ta.88.0123456789.tmp']\n")
+        self.assertEqual(sorted(glob.glob("x.ta*")), ["x.ta", "x.ta.77"])
+
     def test_a_daemon_is_told_of_and_followed(self):
         done = self.run_it("-o", "x.ta", "./leak", "daemon", "long")
         self.assertRegex(done.stderr.decode(), r"\Atracealloc: recording in x\.ta[^\n]*\ntracealloc: 1 process still "

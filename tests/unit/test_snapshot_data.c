@@ -1,4 +1,5 @@
 /* test_snapshot_data.c: snapshots built from data, metadata, dump and load, entries of a recording. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,45 @@ static void test_load_of_what_cannot_be_read_says_why(void)
     TEST_ASSERT_EQUAL_STRING("cannot read /dev/null: it is not a regular file", ta_error_text());
 }
 
+/* The number that the next descriptor gets. */
+static int next_descriptor(void)
+{
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    TEST_ASSERT_TRUE(next >= 0);
+    close(next);
+    return next;
+}
+
+static void test_load_leaves_no_descriptor_whatever_comes_of_it(void)
+{
+    char fifo[200], text[200], damaged[200];
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    snprintf(text, sizeof text, "%s/text", folder);
+    snprintf(damaged, sizeof damaged, "%s/damaged", folder);
+    TEST_ASSERT_EQUAL(0, mkfifo(fifo, 0600));
+    FILE *file = fopen(text, "w");
+    fputs("this is no recording, but long enough to be one: it is read until that is clear", file);
+    fclose(file);
+    char whole[200];
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    struct ta_snapshot *snapshot = ta_snapshot_from_traces(NULL, 0, 1);
+    TEST_ASSERT_NOT_NULL(snapshot);
+    TEST_ASSERT_EQUAL(0, ta_snapshot_dump(snapshot, whole));
+    TEST_ASSERT_EQUAL(0, ta_snapshot_dump(snapshot, damaged));
+    ta_snapshot_free(snapshot);
+    TEST_ASSERT_EQUAL(0, truncate(damaged, 20));
+    const char *const paths[] = {"/nowhere/x.ta", folder, "/dev/null", fifo, text, damaged, whole};
+    int next = next_descriptor();
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        snapshot = ta_snapshot_load(paths[i]);
+        TEST_ASSERT_EQUAL_MESSAGE(paths[i] == whole, snapshot != NULL, paths[i]);
+        ta_snapshot_free(snapshot);
+        TEST_ASSERT_EQUAL_MESSAGE(next, next_descriptor(), paths[i]);
+    }
+    for (size_t i = 3; i < sizeof paths / sizeof *paths; i++)
+        unlink(paths[i]);
+}
+
 static void test_null_is_refused(void)
 {
     TEST_ASSERT_NULL(ta_snapshot_load(NULL));
@@ -372,6 +412,7 @@ int main(void)
     RUN_TEST(test_dump_to_a_device_writes_into_it);
     RUN_TEST(test_dump_into_a_folder_that_is_not_there_says_so);
     RUN_TEST(test_load_of_what_cannot_be_read_says_why);
+    RUN_TEST(test_load_leaves_no_descriptor_whatever_comes_of_it);
     RUN_TEST(test_null_is_refused);
     RUN_TEST(test_load_entry_suffix_counts_from_both_ends);
     RUN_TEST(test_load_file_whose_name_ends_like_an_entry_is_that_file);

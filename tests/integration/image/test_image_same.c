@@ -314,6 +314,66 @@ static void test_program_without_the_library_is_refused(void)
     TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), "was not started with tracealloc"), ta_error_text());
 }
 
+/* Each question of an image that was opened for it, and of one that was not. */
+static void ask_everything(const char *process, unsigned wants)
+{
+    const struct ta_image_options options = {.wants = wants};
+    struct ta_image *image = ta_image_open(process, &options, sizeof options);
+    TEST_ASSERT_NOT_NULL_MESSAGE(image, ta_error_text());
+    struct ta_statistics *rows = ta_snapshot_statistics(ta_image_snapshot(image), "lineno", 0);
+    TEST_ASSERT_NOT_NULL(rows);
+    struct ta_memory_figures *figures = calloc(ta_statistics_count(rows) + 1, sizeof *figures);
+    struct ta_retained_row *retained = calloc(ta_statistics_count(rows) + 1, sizeof *retained);
+    for (int i = 0; i < 6; i++) {
+        TEST_ASSERT_NULL(ta_image_open("/nowhere/core", NULL, 0)); /* the error that a good answer leaves */
+        void *answer = NULL;
+        int result = 0;
+        if (i == 0)
+            answer = ta_image_memory_snapshot(image, TA_MEMORY_RESIDENT);
+        else if (i == 1)
+            result = ta_image_memory_rows(image, rows, figures);
+        else if (i == 2)
+            answer = ta_image_leaks(image, NULL);
+        else if (i == 3)
+            result = ta_image_retained_rows(image, rows, retained);
+        else if (i == 4)
+            result = ta_image_retained_blocks(image, NULL, 0) < 0 ? -1 : 0;
+        else
+            answer = ta_image_why(image, 4096);
+        int is_answered = i == 0 || i == 2 || i == 5 ? answer != NULL : result == 0;
+        TEST_ASSERT_NOT_NULL_MESSAGE(
+            strstr(ta_error_text(), is_answered ? "/nowhere/core" : "not opened for questions about "),
+            ta_error_text());
+        static const unsigned needed[] = {TA_IMAGE_MEMORY,   TA_IMAGE_MEMORY,   TA_IMAGE_POINTERS,
+                                          TA_IMAGE_POINTERS, TA_IMAGE_POINTERS, TA_IMAGE_PATHS};
+        TEST_ASSERT_EQUAL((wants & needed[i]) != 0 || (needed[i] == TA_IMAGE_POINTERS && (wants & TA_IMAGE_PATHS)),
+                          is_answered);
+        if (i == 0)
+            ta_snapshot_free(answer);
+        else if (i == 2)
+            ta_leaks_free(answer);
+        else if (i == 5)
+            ta_why_free(answer);
+    }
+    TEST_ASSERT_EQUAL((wants & TA_IMAGE_MEMORY) != 0, ta_image_memory_parts(image, NULL, 0) > 0);
+    TEST_ASSERT_EQUAL((wants & TA_IMAGE_MEMORY) != 0, ta_image_memory_mappings(image, NULL, 0) > 0);
+    free(figures);
+    free(retained);
+    ta_statistics_free(rows);
+    ta_image_close(image);
+}
+
+static void test_only_what_it_was_opened_for_is_answered(void)
+{
+    char number[16];
+    start("plain", "10", "", getenv("TA_LIB"), inside);
+    snprintf(number, sizeof number, "%d", child);
+    static const unsigned wants[] = {TA_IMAGE_SNAPSHOT, TA_IMAGE_BLOCKS, TA_IMAGE_MEMORY,
+                                     TA_IMAGE_POINTERS, TA_IMAGE_PATHS,  TA_IMAGE_MEMORY | TA_IMAGE_PATHS};
+    for (size_t i = 0; i < sizeof wants / sizeof *wants; i++)
+        ask_everything(number, wants[i]);
+}
+
 int main(int count, char **words)
 {
     if (count < 2)
@@ -334,5 +394,6 @@ int main(int count, char **words)
     RUN_TEST(test_process_goes_on_afterwards);
     RUN_TEST(test_what_is_no_process_is_refused);
     RUN_TEST(test_program_without_the_library_is_refused);
+    RUN_TEST(test_only_what_it_was_opened_for_is_answered);
     return UNITY_END();
 }
