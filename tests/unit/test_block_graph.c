@@ -184,6 +184,66 @@ static void close_ways(const int *reached)
                 way[i][k] |= way[i][middle] && way[middle][k];
 }
 
+static int is_head(const int *reached, int slot)
+{
+    if (!live[slot] || reached[slot])
+        return 0;
+    for (int k = 0; k < count; k++)
+        if (k != slot && way[k][slot])
+            return 0;
+    return 1;
+}
+
+/* Heads come in the order of slots; what two of them hold goes with the first. */
+static void check_heads(const struct ta__lost_blocks *lost, const int *reached)
+{
+    struct ta__loss_figures expected[GROUPS] = {0};
+    int claimed[MOST] = {0};
+    for (int i = 0; i < count; i++) {
+        if (!is_head(reached, i))
+            continue;
+        struct ta__loss_figures *figures = &expected[group_of[i]];
+        uint64_t bytes = (uint64_t)sizes[i];
+        figures->blocks++;
+        figures->bytes += bytes;
+        for (int k = 0; k < count; k++) {
+            if (k == i || !way[i][k] || claimed[k])
+                continue;
+            claimed[k] = 1;
+            figures->held_blocks++;
+            figures->held_bytes += (uint64_t)sizes[k];
+            bytes += (uint64_t)sizes[k];
+        }
+        if (bytes > figures->largest_bytes) {
+            figures->largest = (uint32_t)i;
+            figures->largest_bytes = bytes;
+        }
+    }
+    for (uint32_t trace = 0; trace < GROUPS; trace++) {
+        const struct ta__loss_figures *figures = &lost->figures[TA__LOSS_PLAIN][trace];
+        TEST_ASSERT_EQUAL_UINT64(expected[trace].blocks, figures->blocks);
+        TEST_ASSERT_EQUAL_UINT64(expected[trace].bytes, figures->bytes);
+        TEST_ASSERT_EQUAL_UINT64(expected[trace].held_blocks, figures->held_blocks);
+        TEST_ASSERT_EQUAL_UINT64(expected[trace].held_bytes, figures->held_bytes);
+        TEST_ASSERT_EQUAL_UINT64(expected[trace].largest_bytes, figures->largest_bytes);
+        if (figures->blocks > 0)
+            TEST_ASSERT_EQUAL_UINT32(expected[trace].largest, figures->largest);
+    }
+}
+
+/* A circle has all its members, and no more than it leads to. */
+static void check_circle(const struct ta__loss_figures *figures)
+{
+    int slot = (int)figures->largest;
+    uint64_t members = (uint64_t)sizes[slot], all = members;
+    for (int k = 0; k < count; k++) {
+        members += k != slot && way[slot][k] && way[k][slot] ? (uint64_t)sizes[k] : 0;
+        all += k != slot && way[slot][k] ? (uint64_t)sizes[k] : 0;
+    }
+    TEST_ASSERT_TRUE(figures->largest_bytes >= members && figures->largest_bytes <= all);
+    TEST_ASSERT_TRUE(figures->largest_bytes <= figures->bytes + figures->held_bytes);
+}
+
 static void check_lost(void)
 {
     struct ta__lost_blocks lost;
@@ -224,12 +284,15 @@ static void check_lost(void)
             for (size_t i = 0; i < length; i++)
                 TEST_ASSERT_EQUAL(1, edge[slots[i]][slots[(i + 1) % length]]);
             TEST_ASSERT_EQUAL(kind == TA__LOSS_CYCLE && figures->blocks > 0, length > 0);
+            if (length > 0)
+                check_circle(figures);
         }
     }
     TEST_ASSERT_EQUAL_UINT64(blocks, sum);
     TEST_ASSERT_EQUAL_UINT64(bytes, sum_bytes);
     TEST_ASSERT_EQUAL_UINT64(heads, plain);
     TEST_ASSERT_EQUAL_UINT64(circles, cycles);
+    check_heads(&lost, reached);
     ta__lost_free(&lost);
 }
 

@@ -561,9 +561,18 @@ static void exhaust_address_space(void *unused)
     if (malloc(opaque(2048ul * MEBIBYTE)) != NULL || errno != ENOMEM)
         _exit(5);
     size_t held = 0;
-    errno = 0;
-    while (held < COUNT && (blocks[held] = malloc(MEBIBYTE)) != NULL)
-        memset(blocks[held++], 1, PAGE);
+    errno = ERRNO_MARK;
+    while (held < COUNT) {
+        static const size_t sizes[] = {MEBIBYTE, 4 * MEBIBYTE, 100, 40000, MEBIBYTE / 2};
+        size_t size = sizes[held % 5];
+        blocks[held] = held % 3 == 0 ? calloc(1, opaque(size)) : malloc(opaque(size));
+        if (blocks[held] == NULL)
+            break;
+        if (OURS && errno != ERRNO_MARK) /* what the system refused on the way is nobody's business */
+            _exit(11);
+        errno = ERRNO_MARK;
+        memset(blocks[held++], 1, size < PAGE ? size : PAGE);
+    }
     if (held == COUNT)
         _exit(6);
     if (errno != ENOMEM)

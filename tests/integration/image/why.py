@@ -70,7 +70,7 @@ def ask(what, said, has_registers=True):
     check("class of a block", special["place"].get("type") == "shop::special_item", special["place"])
     stack = why(what, hex(said["on_stack"]))
     on_stacks = [root for root in stack["referrers"] if root["kind"] == "stack"]
-    check("a pointer on a stack", on_stacks and all("wait_in_thread" in root.get("name", "") for root in on_stacks), stack)
+    check("a pointer on a stack", on_stacks and all(root.get("name") == "wait_in_thread(void*)" for root in on_stacks), stack)
     thread = why(what, hex(said["of_thread"]))
     check("thread-local storage", thread["reached"], thread)
     mapping = why(what, hex(said["of_mapping"]))
@@ -87,6 +87,10 @@ def ask(what, said, has_registers=True):
           "overrun" in victim["before"]["where"], victim)
     behind = why(what, hex(said["overrun"] + 104 + 3))
     check("behind a block", behind["place"]["kind"] in ("behind", "damaged"), behind)
+    for name, address in (("a null pointer", said["null"]), ("code", said["code"]), ("data", said["global"]),
+                          ("a stack", int(on_stacks[0]["address"], 16))):
+        alone = why(what, hex(address))
+        check(f"{name} has no neighbours", "before" not in alone and "behind" not in alone, alone)
     check("code", "overrun" in why(what, hex(said["code"]))["place"]["name"])
     check("data", why(what, hex(said["global"]))["place"]["kind"] == "data")
     check("a null pointer", why(what, hex(said["null"]))["place"]["kind"] == "nothing" and
