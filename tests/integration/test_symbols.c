@@ -796,6 +796,70 @@ static void test_symbols_without_debug_information_functions_come_from_the_symbo
     expect_names_only();
 }
 
+#if defined(__x86_64__)
+
+#define TELL(label) "    sub $8, %rsp\n    lea " label "(%rip), %rdi\n    call tell\n    add $8, %rsp\n"
+
+/* Written by hand: symbols without sizes reach to the next place, whatever their number there; one within another is the
+ * inner one; behind the inner one it is the outer again; what comes behind a size belongs to nobody. */
+static const char by_hand_source[] =
+    "    .section .rodata\n"
+    "s1: .string \"unsized\"\n"
+    "s2: .string \"pair\"\n"
+    "s3: .string \"inside\"\n"
+    "s4: .string \"around\"\n"
+    "s5: .string \"last\"\n"
+    "    .text\n"
+    "    .globl unsized, pair, all, around, inside, last\n"
+    "    .type unsized, @function\n"
+    "    .type pair, @function\n"
+    "    .type __pair, @function\n"
+    "    .type around, @function\n"
+    "    .type inside, @function\n"
+    "    .type last, @function\n"
+    "unsized:\n" TELL("s1") "    ret\n"
+                            "__pair:\n"
+                            "pair_label:\n"
+                            "pair:\n" TELL("s2") "    ret\n"
+                                                 "around:\n"
+                                                 "    nop\n"
+                                                 "inside:\n" TELL("s3") "    .size inside, . - inside\n" TELL(
+                                                     "s4") "    ret\n"
+                                                           "    .size around, . - around\n"
+                                                           "all:\n"
+                                                           "    sub $8, %rsp\n"
+                                                           "    call unsized\n"
+                                                           "    call pair\n"
+                                                           "    call around\n"
+                                                           "    call last\n"
+                                                           "    add $8, %rsp\n"
+                                                           "    ret\n"
+                                                           "    .size all, . - all\n"
+                                                           "    .section zcode, \"ax\", @progbits\n"
+                                                           "last:\n" TELL(
+                                                               "s5") "    ret\n"
+                                                                     "    .section .note.GNU-stack, \"\", @progbits\n";
+
+static void test_symbols_of_functions_written_by_hand_reach_to_the_next_place(void)
+{
+    write_file("note.h", note_source);
+    write_file("hand.s", by_hand_source);
+    write_file("main.c", "#include \"note.h\"\n"
+                         "void tell(const char *label) __attribute__((alias(\"note\")));\n"
+                         "void all(void);\n"
+                         "int main(void) { all(); return 0; }\n");
+    run(CC " -g0 -O1 main.c hand.s -o prog -ldl");
+    take_notes("prog");
+    symbolize();
+    expect("unsized", "unsized prog:0 no lines");
+    expect("pair", "pair prog:0 no lines");
+    expect("inside", "inside prog:0 no lines");
+    expect("around", "around prog:0 no lines");
+    expect("last", "last prog:0 no lines");
+}
+
+#endif
+
 static void test_symbols_stripped_library_offers_its_exported_functions(void)
 {
     write_file("note.h", note_source);
@@ -1161,6 +1225,9 @@ int main(void)
     RUN_TEST(test_symbols_program_that_is_gone_is_read_from_its_debug_file);
     RUN_TEST(test_symbols_debug_information_shared_by_dwz_is_read);
     RUN_TEST(test_symbols_without_debug_information_functions_come_from_the_symbol_table);
+#if defined(__x86_64__)
+    RUN_TEST(test_symbols_of_functions_written_by_hand_reach_to_the_next_place);
+#endif
     RUN_TEST(test_symbols_stripped_library_offers_its_exported_functions);
     RUN_TEST(test_symbols_functions_without_names_are_called_after_where_they_begin);
     RUN_TEST(test_symbols_functions_that_no_table_knows_are_called_after_the_address);

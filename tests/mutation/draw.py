@@ -8,6 +8,7 @@ Not drawn is what these builds cannot show: comments, literals, assertions, code
 two equal numbers is the larger, and a free that is left out (the leak sanitizer's, in the asan preset)."""
 import random
 import re
+from pathlib import Path
 
 import lists
 
@@ -89,7 +90,7 @@ def places(text):
 
 def nearest(tests, path):
     """The tests whose names have words of the file's come first: they die soonest."""
-    words = set(re.split(r"[_/.]", str(path))) - {"c", "h", "cmd"}
+    words = set(re.split(r"_", Path(path).stem)) - {"cmd"}
     return sorted(tests, key=lambda test: -len(words & set(test.split("_"))))
 
 

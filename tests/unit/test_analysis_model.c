@@ -10,6 +10,7 @@
 #include "analysis/model.h"
 #include "snapshot/read/read.h"
 #include "tests/support/analysis_case.h"
+#include "tests/support/random.h"
 
 enum { APP = 1, LIB, MAIN_C, PARSE_C, BUFFER_H, MAIN, PARSE, GROW, WORKER, NET, DO_LIB, STRINGS };
 
@@ -234,6 +235,130 @@ static void test_traceback_of_own_frames_compares_with_those_of_snapshots(void)
     TEST_ASSERT_EQUAL(0, ta_traceback_text(ta_traceback_of(NULL, 0, 0), text, sizeof text));
 }
 
+/* ---- orders: many rows with many ties, against a sort of the test's own ------------------------------------------- */
+
+enum { ROWS = 40 };
+
+static struct ta_snapshot *made_snapshot(uint64_t seed)
+{
+    struct ta__view view = *ta__snapshot_view(snapshot);
+    struct ta__view_trace made[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        made[i] = (struct ta__view_trace){.context = 2,
+                                          .size = 1 + random_below(&seed, 5),
+                                          .count = 1 + random_below(&seed, 5),
+                                          .peak_bytes = random_below(&seed, 6),
+                                          .allocated_bytes = 10 + random_below(&seed, 5),
+                                          .domain = i + 1,
+                                          .total_nframe = 2};
+        made[i].allocated_blocks = made[i].count + random_below(&seed, 4);
+    }
+    view.traces = made;
+    view.trace_count = ROWS;
+    view.gone_trace_count = 0;
+    struct ta_snapshot *result = ta__snapshot_from_view(&view, NULL);
+    TEST_ASSERT_NOT_NULL_MESSAGE(result, ta_error_text());
+    return result;
+}
+
+struct row {
+    char domain[32];
+    int64_t values[TA_ORDER_RELEASED + 1]; /* by order: the largest comes first */
+};
+
+static void name_row(struct row *row, struct ta_traceback traceback)
+{
+    struct ta_frame frame;
+    TEST_ASSERT_EQUAL(0, ta_traceback_frame(traceback, -1, &frame));
+    snprintf(row->domain, sizeof row->domain, "%s", frame.filename);
+}
+
+static void statistics_row(void *rows, size_t index, struct row *row)
+{
+    struct ta_statistic one;
+    TEST_ASSERT_EQUAL(0, ta_statistics_get(rows, index, &one));
+    name_row(row, one.traceback);
+    row->values[TA_ORDER_COUNT] = (int64_t)one.count;
+    row->values[TA_ORDER_ALLOCATED_SIZE] = (int64_t)one.allocated_size;
+    row->values[TA_ORDER_ALLOCATED_COUNT] = (int64_t)one.allocated_count;
+    row->values[TA_ORDER_TEMPORARY] = (int64_t)(one.allocated_count - one.count);
+    row->values[TA_ORDER_PEAK] = (int64_t)one.peak_size;
+}
+
+static int64_t peaks[ROWS]; /* of the new snapshot, which rows of differences do not show */
+
+static void differences_row(void *rows, size_t index, struct row *row)
+{
+    struct ta_statistic_diff one;
+    TEST_ASSERT_EQUAL(0, ta_differences_get(rows, index, &one));
+    name_row(row, one.traceback);
+    row->values[TA_ORDER_COUNT] = (int64_t)one.count;
+    row->values[TA_ORDER_ALLOCATED_SIZE] = (int64_t)one.allocated_size;
+    row->values[TA_ORDER_ALLOCATED_COUNT] = (int64_t)one.allocated_count;
+    row->values[TA_ORDER_PEAK] = peaks[atoi(row->domain + strcspn(row->domain, "0123456789")) - 1];
+    row->values[TA_ORDER_GROWTH] = one.size_diff;
+    row->values[TA_ORDER_RELEASED] = -one.size_diff;
+}
+
+/* `answers`: a bit for each order that fits these rows; `other` is what is said of those that do not. */
+static void check_orders(void *rows, int (*sort)(void *, enum ta_order), void (*get)(void *, size_t, struct row *),
+                         unsigned answers, const char *other)
+{
+    static struct row expected[ROWS], got;
+    for (unsigned order = TA_ORDER_COUNT; order <= TA_ORDER_RELEASED + 1; order++) {
+        TEST_ASSERT_EQUAL(0, sort(rows, TA_ORDER_DEFAULT));
+        if ((answers >> order & 1) == 0) {
+            TEST_ASSERT_EQUAL(-1, sort(rows, (enum ta_order)order));
+            TEST_ASSERT_EQUAL_STRING(order > TA_ORDER_RELEASED ? "unknown order: 8" : other, ta_error_text());
+            continue;
+        }
+        for (size_t i = 0; i < ROWS; i++) {
+            get(rows, i, &got);
+            size_t at = i;
+            for (; at > 0 && expected[at - 1].values[order] < got.values[order]; at--)
+                expected[at] = expected[at - 1];
+            expected[at] = got;
+        }
+        TEST_ASSERT_EQUAL(0, sort(rows, (enum ta_order)order));
+        for (size_t i = 0; i < ROWS; i++) {
+            get(rows, i, &got);
+            TEST_ASSERT_EQUAL_INT64(expected[i].values[order], got.values[order]);
+            TEST_ASSERT_EQUAL_STRING(expected[i].domain, got.domain); /* of equal ones, the one that was first */
+        }
+    }
+}
+
+static int sort_statistics(void *rows, enum ta_order order)
+{
+    return ta_statistics_sort(rows, order);
+}
+
+static int sort_differences(void *rows, enum ta_order order)
+{
+    return ta_differences_sort(rows, order);
+}
+
+static void test_each_order_is_that_of_its_column_and_ties_stay(void)
+{
+    struct ta_snapshot *now = made_snapshot(1), *old = made_snapshot(2);
+    struct ta_statistics *statistics = ta_snapshot_churn(now, "domain", 0);
+    struct ta_differences *differences = ta_snapshot_compare_to(now, old, "domain", 0);
+    for (size_t i = 0; i < ROWS; i++)
+        peaks[i] = (int64_t)ta__snapshot_view(now)->traces[i].peak_bytes;
+    TEST_ASSERT_EQUAL(ROWS, ta_statistics_count(statistics));
+    TEST_ASSERT_EQUAL(ROWS, ta_differences_count(differences));
+    const unsigned both = 1u << TA_ORDER_COUNT | 1u << TA_ORDER_ALLOCATED_SIZE | 1u << TA_ORDER_ALLOCATED_COUNT;
+    check_orders(statistics, sort_statistics, statistics_row, both | 1u << TA_ORDER_TEMPORARY | 1u << TA_ORDER_PEAK,
+                 "this order is for differences only");
+    check_orders(differences, sort_differences, differences_row,
+                 both | 1u << TA_ORDER_PEAK | 1u << TA_ORDER_GROWTH | 1u << TA_ORDER_RELEASED,
+                 "this order is for statistics only");
+    ta_differences_free(differences);
+    ta_statistics_free(statistics);
+    ta_snapshot_free(now);
+    ta_snapshot_free(old);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -243,6 +368,7 @@ int main(void)
     RUN_TEST(test_cumulative_functions_count_inlined_ones_and_callers);
     RUN_TEST(test_modules_domains_and_threads_are_keys);
     RUN_TEST(test_churn_counts_what_is_gone_and_statistics_do_not);
+    RUN_TEST(test_each_order_is_that_of_its_column_and_ties_stay);
     RUN_TEST(test_filters_by_function_module_and_domain_name_keep_the_right_traces);
     RUN_TEST(test_differences_join_models_whose_numbers_differ);
     RUN_TEST(test_export_of_sums_keeps_count_and_total);
