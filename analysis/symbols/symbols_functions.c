@@ -131,7 +131,7 @@ static int compare(const void *left, const void *right)
 
 /* ---- main ---- */
 
-#define START_MOST 40 /* bytes of _start that are looked at */
+#define START_MOST 42 /* bytes of _start that are looked at: the longest one, up to the call */
 
 static int begins_with(const uint8_t **at, const uint8_t *end, const char *bytes, size_t length)
 {

@@ -183,6 +183,29 @@ static void test_resident_follows_touching_and_reset(void)
     ta__memory_unmap(memory, bytes);
 }
 
+/* From any byte to any other: those are zero, those around them as they were, and whole pages between go back. */
+static void test_zero_is_exact_to_the_byte_and_gives_pages_back(void)
+{
+    enum { PAGES = 8 };
+    size_t bytes = PAGES * page;
+    unsigned char *memory = ta__memory_map(bytes);
+    TEST_ASSERT_NOT_NULL(memory);
+    const size_t ends[] = {0,        1,         page - 1, page, page + 1, 3 * page - 8, 3 * page, 5 * page + 100,
+                           6 * page, bytes - 1, bytes};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        for (size_t k = i; k < sizeof ends / sizeof *ends; k++) {
+            memset(memory, 0xA5, bytes);
+            ta__memory_zero(memory + ends[i], ends[k] - ends[i]);
+            size_t whole = (ends[i] + page - 1) / page, whole_end = ends[k] / page;
+            size_t gone = whole < whole_end ? whole_end - whole : 0;
+            TEST_ASSERT_EQUAL_size_t(bytes - gone * page, ta__memory_resident(memory, bytes));
+            for (size_t at = 0; at < bytes; at++)
+                if (memory[at] != (at >= ends[i] && at < ends[k] ? 0 : 0xA5))
+                    TEST_ASSERT_EQUAL_size_t(SIZE_MAX, at);
+        }
+    ta__memory_unmap(memory, bytes);
+}
+
 static void test_injected_failure_hits_the_nth_mapping_only(void)
 {
     ta__memory_inject_failure(2, 0);
@@ -276,6 +299,8 @@ static void test_every_mapping_is_listed_for_readers_from_outside(void)
     for (size_t i = 1; i < MANY; i++) {
         ta__memory_unmap(mapped[i], 4096 * (i % 3 + 1));
         TEST_ASSERT_EQUAL(0, listed(mapped[i], 4096 * (i % 3 + 1)));
+        if (i + 1 < MANY)
+            TEST_ASSERT_EQUAL(1, listed(mapped[i + 1], 4096 * ((i + 1) % 3 + 1)));
     }
 }
 
@@ -292,6 +317,7 @@ int main(void)
     RUN_TEST(test_promised_where_proc_is_missing_sets_no_limit);
     RUN_TEST(test_map_keeps_tables_out_of_huge_pages);
     RUN_TEST(test_resident_follows_touching_and_reset);
+    RUN_TEST(test_zero_is_exact_to_the_byte_and_gives_pages_back);
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
     RUN_TEST(test_mapped_count_with_many_threads_comes_back_to_where_it_was);
