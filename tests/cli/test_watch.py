@@ -95,6 +95,7 @@ class Server(Case):
         screen = self.until_text(r"calls/s")
         self.assertRegex(screen[0], r"^ a\.ta \(\d+\) .*\d\d:\d\d:\d\d ?$|^ server .*")
         self.until_text(r"^ +[\d.]+ \w+ +\+[\d.]+ \w+ +\S+ .*server\.c:26  format_log_line")
+        self.until_text(r"^ live .* \+[1-9][\d.]* \w+/s  [1-9][\d.]*[kM]? calls/s")
         for columns, lines in SIZES:
             self.tmux("resize-window", "-t", "w", "-x", str(columns), "-y", str(lines))
             screen = self.until(lambda s: len(s[0]) > 0 and len(s) >= lines and re.search(r"^ +LIVE  SINCE MARK", s[3]) and
@@ -234,6 +235,31 @@ class Server(Case):
         told = {line[52:].split()[0]: line[33:41].strip() for line in screen[4:] if re.match(r"\d", line[52:])}
         self.assertEqual({domain: told.get(str(domain)) for domain in counts},
                          {domain: words if domain != 8 else "4" for domain, (_, words) in counts.items()})
+
+    def test_what_has_ended_is_listed_in_each_order(self):
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        subprocess.run([TRACEALLOC, "run", "-q", "--interval=0.05", "-o", "a.ta", "--", "./server", "300", "500"], check=True,
+                       stdout=subprocess.DEVNULL, cwd=self.folder)
+        told = json.loads(subprocess.run([TRACEALLOC, "top", "a.ta", "--sort", "calls", "-n", "0", "--json"], capture_output=True,
+                                         text=True, check=True, cwd=self.folder).stdout)
+        calls = sorted(((row["allocated_count"], row["size"]) for row in told), reverse=True)
+        lives = sorted((row["size"] for row in told if row["size"] > 0), reverse=True)
+        self.assertTrue(len({count for count, _ in calls}) > 1 and len({count for count, _ in calls}) < len(calls), calls)
+        self.watch("a.ta", columns=132, lines=43)
+
+        def rows(screen):
+            found = [re.match(r" *([\d.]+ \w+) .{18} *(\d+) +(\S*) *\S+", line) for line in screen[4:4 + len(calls)]]
+            return [(int(row[2]), row[1]) for row in found if row]
+
+        def text(size):
+            return f"{size} B" if size < 10240 else f"{size / 1024:.1f} KiB" if size < 102400 else f"{size / 1024:.0f} KiB"
+        screen = self.until_text(r"s LIVE")
+        self.assertEqual([live for _, live in rows(screen)], [text(size) for size in lives])
+        self.assertRegex("\n".join(screen[4:4 + len(lives)]), "[▁▂▃▄▅▆▇█]")
+        self.keys("s", "s", "s")
+        screen = self.until_text(r"s CALLS ")
+        self.assertEqual(rows(screen), [(count, text(size)) for count, size in calls])
 
     def test_trouble_is_told_without_a_terminal_and_for_strangers(self):
         done = subprocess.run([TRACEALLOC, "watch", "1"], capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -34,6 +34,8 @@ def compare(file, blocks):
     rows = json.loads(tracealloc("biggest", file, "--blocks", "-n", "0", "--json"))
     found = {int(row["address"], 16): row["size"] for row in rows}
     check(f"{file}: addresses and sizes", {at: found.get(at) for at in blocks}, blocks)
+    order = [(-row["size"], int(row["address"], 16)) for row in rows]
+    check(f"{file}: the largest first, then by address", order, sorted(order))
     own = [row for row in rows if int(row["address"], 16) in blocks]
     check(f"{file}: stacks", [row["stack"] for row in own if "main" not in row["stack"]], [])
     pickle = file + ".pickle"
