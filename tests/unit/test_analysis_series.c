@@ -16,7 +16,7 @@
 static struct fake_source fake;
 static struct ta__writer writer;
 static char path[] = "/tmp/test-series-XXXXXX.ta";
-static uint32_t leaks, caches, churns, gone, other;
+static uint32_t leaks, caches, churns, gone, other, app;
 static uint64_t now_ns;
 
 /* Five leaves in five functions without names: module + offset tells them apart. */
@@ -24,11 +24,11 @@ void setUp(void)
 {
     struct ta__sink sink;
     fake_open(&fake);
-    uint32_t module = fake_module(&fake, "/nonexistent/app", 0x1000, 0x2000);
+    app = fake_module(&fake, "/nonexistent/app", 0x1000, 0x2000);
     uint32_t domain = fake_domain(&fake, 0, "");
     uint32_t *const leaves[] = {&leaks, &caches, &churns, &gone, &other};
     for (uint32_t i = 0; i < 5; i++)
-        *leaves[i] = fake_leaf(&fake, fake_context(&fake, 0, 0x1100 + 0x100 * i, module), domain, 0, 1);
+        *leaves[i] = fake_leaf(&fake, fake_context(&fake, 0, 0x1100 + 0x100 * i, app), domain, 0, 1);
     ta__sink_memory(&sink);
     TEST_ASSERT_EQUAL(0, ta__writer_open(&writer, &sink));
     now_ns = 1000000000;
@@ -48,17 +48,26 @@ static void write_entry(void)
     TEST_ASSERT_EQUAL_MESSAGE(0, ta__writer_entry(&writer, &fake.source, &facts), ta__error_text());
 }
 
-static struct ta_series *load(const char *key)
+static struct ta_series *load_with(const char *key, struct ta_own_rules *rules, int learns)
 {
     strcpy(strrchr(path, '-') + 1, "XXXXXX.ta");
     int file = mkstemps(path, 3);
     TEST_ASSERT_EQUAL(writer.chunks.sink.memory.length,
                       write(file, writer.chunks.sink.memory.bytes, writer.chunks.sink.memory.length));
     close(file);
-    struct ta_series *series = ta_series_load(path, key, NULL);
+    struct ta_snapshot *last = learns ? ta_snapshot_load(path) : NULL;
+    if (learns)
+        TEST_ASSERT_EQUAL_MESSAGE(0, ta_own_rules_learn(rules, last), ta_error_text());
+    ta_snapshot_free(last);
+    struct ta_series *series = ta_series_load(path, key, rules);
     unlink(path);
     TEST_ASSERT_NOT_NULL_MESSAGE(series, ta_error_text());
     return series;
+}
+
+static struct ta_series *load(const char *key)
+{
+    return load_with(key, NULL, 0);
 }
 
 static void add_classes(char *text, const char *name, const uint64_t *classes, size_t count)
@@ -77,7 +86,7 @@ static const char *row_text(const struct ta_series *series, const char *name)
         struct ta_series_row row;
         uint64_t sizes[32], counts[32];
         TEST_ASSERT_EQUAL_INT(0, ta_series_get_row(series, i, &row, sizeof row));
-        if (strcmp(row.frame.filename, name) != 0)
+        if (strcmp(row.frame.filename, name) != 0 && strcmp(row.frame.function, name) != 0)
             continue;
         size_t points = ta_series_course(series, i, sizes, counts, 32);
         sprintf(text, "%s %llu in %llu, peak %llu, grown %llu, all %llu in %llu:", ta_growth_name(row.growth),
@@ -245,6 +254,30 @@ static void test_what_is_no_recording_or_no_key_is_refused(void)
     ta_series_free(NULL);
 }
 
+/* Whether or not they have learned before. */
+static void test_rows_of_ones_own_are_as_the_rules_say(void)
+{
+    uint32_t wrap = fake_module(&fake, "/nonexistent/wrap", 0x5000, 0x6000);
+    uint32_t caller = fake_context(&fake, 0, 0x1900, app), inner = fake_context(&fake, caller, 0x5100, wrap);
+    uint32_t leaf = fake_leaf(&fake, inner, 0, 0, 1);
+    for (int i = 0; i < 3; i++) {
+        fake_malloc(&fake, leaf, 1, 100);
+        write_entry();
+    }
+    struct ta_series *series = load("own");
+    TEST_ASSERT_NOT_NULL(strstr(row_text(series, "wrap+0x100"), "300 in 3"));
+    ta_series_free(series);
+    for (int learns = 0; learns < 2; learns++) {
+        struct ta_own_rules *rules = ta_own_rules_create();
+        TEST_ASSERT_EQUAL(0, ta_own_rules_add(rules, "skip module:*wrap\n"));
+        series = load_with("own", rules, learns);
+        TEST_ASSERT_NOT_NULL(strstr(row_text(series, "app+0x900"), "300 in 3"));
+        TEST_ASSERT_EQUAL_STRING("no such row", row_text(series, "wrap+0x100"));
+        ta_series_free(series);
+        ta_own_rules_free(rules);
+    }
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -254,5 +287,6 @@ int main(void)
     RUN_TEST(test_lives_count_the_youngest_first);
     RUN_TEST(test_courses_begin_anew_when_the_traces_are_cleared);
     RUN_TEST(test_what_is_no_recording_or_no_key_is_refused);
+    RUN_TEST(test_rows_of_ones_own_are_as_the_rules_say);
     return UNITY_END();
 }
