@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "alloc/alloc.h"
+#include "tracealloc.h"
+#include "tracealloc/domain.h"
 #include "tests/support/child.h"
 
 #include <unity.h>
@@ -318,8 +320,57 @@ static void test_the_environment_is_read_from_proc_where_libc_has_none(void)
     TEST_ASSERT_EQUAL_INT(0, result.exit_status);
 }
 
+/* ---- what domains_at_exit=1 says ---------------------------------------------------------------------------------- */
+
+static void leave_domains(void)
+{
+    ta_domain_set_name(7, "seven");
+    void *volatile gone = ta_domain_malloc(7, 3000);
+    ta_free(gone);
+    for (int i = 0; i < 2; i++) {
+        void *volatile kept = ta_domain_malloc(7, 1000);
+        (void)kept;
+    }
+    void *volatile other = ta_domain_malloc(1234567890, 5);
+    (void)other;
+    exit(0);
+}
+
+static void expect_report(const char *frames, const char *is_asked, const char *title, int has_all)
+{
+    static const char
+        row[] = "         7            2000           2            3000              5000             3  seven\n",
+        other[] = "1234567890               5           1               5                 5             1  \n",
+        heads[] = "    domain      live bytes      blocks      peak bytes   allocated bytes        blocks  name\n";
+    const char *const settings[] = {frames, is_asked, NULL};
+    struct child_result result;
+    child_run_self(&result, "domains", settings);
+    TEST_ASSERT_EQUAL_INT(0, result.exit_status);
+    if (title == NULL) {
+        TEST_ASSERT_EQUAL_STRING("", result.text);
+        return;
+    }
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, strncmp(result.text, title, strlen(title)), result.text);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, strncmp(result.text + strlen(title), heads, strlen(heads)), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, row), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, other), result.text);
+    TEST_ASSERT_EQUAL_MESSAGE(has_all, strstr(result.text, "\n       all  ") != NULL, result.text);
+    TEST_ASSERT_EQUAL_size_t(5 + (size_t)has_all, result.lines); /* title, heads, domain 0 and the two */
+}
+
+static void test_domains_are_told_at_exit_where_that_is_asked_for(void)
+{
+    expect_report("TRACEALLOC=1", "TRACEALLOC_OPTIONS=domains_at_exit=1", "tracealloc: domains at exit:\n", 1);
+    expect_report("TRACEALLOC=0", "TRACEALLOC_OPTIONS=domains_at_exit=1",
+                  "tracealloc: domains at exit (domain 0 is counted only while tracing):\n", 0);
+    expect_report("TRACEALLOC=1", "TRACEALLOC_OPTIONS=domains_at_exit=0", NULL, 0);
+    expect_report("TRACEALLOC=1", "TRACEALLOC_OPTIONS=", NULL, 0);
+}
+
 int main(int count, char **words)
 {
+    if (count > 1 && strcmp(words[1], "domains") == 0)
+        leave_domains();
     if (count > 1 && strcmp(words[1], "proc") == 0)
         read_from_proc();
     UNITY_BEGIN();
@@ -330,5 +381,6 @@ int main(int count, char **words)
     RUN_TEST(test_names_are_whole_or_refused);
     RUN_TEST(test_frames_are_a_number_in_range);
     RUN_TEST(test_the_environment_is_read_from_proc_where_libc_has_none);
+    RUN_TEST(test_domains_are_told_at_exit_where_that_is_asked_for);
     return UNITY_END();
 }

@@ -124,7 +124,7 @@ static int read_codes(struct stream *stream, struct tables *tables)
     memset(tables->lengths, 0, LENGTH_CODES);
     for (unsigned i = 0; i < given; i++)
         tables->lengths[order[i]] = (uint8_t)get_bits(stream, 3);
-    if (literals > LITERALS || stream->failed || !make_codes(&tables->literals, tables->lengths, LENGTH_CODES))
+    if (stream->failed || !make_codes(&tables->literals, tables->lengths, LENGTH_CODES))
         return 0;
     for (unsigned i = 0; i < literals + distances;) {
         unsigned symbol = get_symbol(stream, &tables->literals), times = 1;
