@@ -39,7 +39,7 @@ RULES = [  # pattern, what it becomes
 
 
 OTHER_BUILDS = re.compile(r"#\s*if\s+(TA_CHECKS|TRACEALLOC_CHECKING|defined\(?\s*__aarch64__|defined\(?\s*__SANITIZE)")
-NOT_SHOWN = re.compile(r"TA_CHECK|_Static_assert|^ +(\w*_)?free\(")
+NOT_SHOWN = re.compile(r"TA_CHECK|_Static_assert|__builtin_prefetch|^ +(\w*_)?free\(")
 VALUE = r"[\w>.\-\[\]]+(?: [-+] [\w>.\-\[\]]+)?"
 LARGER = re.compile(rf"(?P<a>{VALUE})(?P<op> [<>]=? )(?P<b>{VALUE}) \? (?:\([\w ]+\))?"
                     r"(?:(?P=a) : (?:\([\w ]+\))?(?P=b)|(?P=b) : (?:\([\w ]+\))?(?P=a))(?![\w>.\[(]| [-+*/])")

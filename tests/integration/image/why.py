@@ -215,7 +215,11 @@ def main():
         ask(child.pid, said)
         wrapped(child.pid, said)
         ages(folder)
-        for wrong in "x", "12z", "0x":
+        for number in "0", "9", "1009", "0x9", "017", "9223372036854775808", "0xffffffffffffffff":
+            place = why(child.pid, number)["place"]
+            check(f"address {number}", int(place["address"], 16) == (int(number, 8) if number == "017" else int(number, 0)) and
+                  place["kind"] == "nothing", place)
+        for wrong in "x", "12z", "0x", "", "+5", " 5", ":5", "/5", "99999999999999999999", "0x10000000000000000":
             done = subprocess.run([program, "why", wrong, str(child.pid)], stderr=subprocess.PIPE)
             check(f"address {wrong}", done.returncode == 2 and b"expected an address" in done.stderr, done.stderr)
         core = core_of(child, folder)
