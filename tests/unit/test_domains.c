@@ -284,6 +284,13 @@ static void test_sums_over_domains_are_the_totals(void)
     uint32_t domains[256];
     size_t count = ta_domain_list(domains, 256);
     TEST_ASSERT_TRUE(count > 2 && count <= 256);
+    for (size_t room = 0; room < count; room++) { /* no more than there is room for, and still how many there are */
+        uint32_t some[256];
+        memset(some, 0xA5, sizeof some);
+        TEST_ASSERT_EQUAL_size_t(count, ta_domain_list(some, room));
+        TEST_ASSERT_EQUAL_HEX32(UINT32_C(0xA5A5A5A5), some[room]);
+        TEST_ASSERT_EQUAL_INT(0, memcmp(some, domains, room * sizeof *some));
+    }
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += stats_of(domains[i]).traced_bytes;

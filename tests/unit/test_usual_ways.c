@@ -2,6 +2,7 @@
  * count is exact to the byte, and blocks are what was asked for. A process of its own: whoever once tracked an address, as
  * the tests of parity do, goes the slow way from then on. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -213,6 +214,38 @@ static void test_calloc_is_zero_and_counted(void)
     for_each_limit(zero_each);
 }
 
+/* Two call sites that no other test has: what the tables hold grows by their stacks. */
+static void see_health(void)
+{
+    struct ta_health before, after;
+    ta_get_health(&before, sizeof before);
+    void *volatile one = ta_malloc(1);
+    void *volatile other = ta_malloc(2);
+    ta_get_health(&after, sizeof after);
+    TEST_ASSERT_EQUAL_UINT64(before.leaves + 2, after.leaves);
+    TEST_ASSERT_GREATER_OR_EQUAL_UINT64(before.contexts + 2, after.contexts);
+    TEST_ASSERT_TRUE(after.modules >= 1 && after.modules < 100);
+    ta_free(one);
+    ta_free(other);
+    TEST_ASSERT_EQUAL_UINT64(0, after.lost + after.overflowed + after.foreign_frees + after.invalid_frees);
+    TEST_ASSERT_EQUAL_UINT64(0, after.snapshot_errors);
+    for (size_t size = 0; size <= sizeof after; size += 8) { /* older callers have less room */
+        struct ta_health part;
+        memset(&part, 0xA5, sizeof part);
+        ta_get_health(&part, size);
+        for (size_t at = size; at < sizeof part; at++)
+            TEST_ASSERT_EQUAL_HEX8(0xA5, ((unsigned char *)&part)[at]);
+        if (size >= offsetof(struct ta_health, snapshot_errors))
+            TEST_ASSERT_EQUAL_UINT64(after.modules, part.modules);
+    }
+}
+
+static void test_health_has_what_the_tables_hold_as_far_as_there_is_room(void)
+{
+    ta_start(20);
+    see_health();
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -222,5 +255,6 @@ int main(void)
     RUN_TEST(test_another_thread_changes_and_frees);
     RUN_TEST(test_aligned_blocks_are_counted_and_freed);
     RUN_TEST(test_calloc_is_zero_and_counted);
+    RUN_TEST(test_health_has_what_the_tables_hold_as_far_as_there_is_room);
     return UNITY_END();
 }
