@@ -219,12 +219,6 @@ static int open_verified(struct ta__elf_module *module, const struct ta__symboli
     return fd >= 0 ? fd : open_from_server(recorded);
 }
 
-static int compare_code(const void *left, const void *right)
-{
-    const struct ta__code_range *a = left, *b = right;
-    return a->start == b->start ? 0 : a->start < b->start ? -1 : 1;
-}
-
 /* From the sections, or from the segments of a file without any. */
 static int read_code_ranges(struct ta__elf_module *module, Elf *elf)
 {
@@ -247,7 +241,6 @@ static int read_code_ranges(struct ta__elf_module *module, Elf *elf)
             module->code[module->code_count++] =
                 (struct ta__code_range){segment.p_vaddr, segment.p_vaddr + segment.p_memsz};
     }
-    qsort(module->code, module->code_count, sizeof *module->code, compare_code);
     return 0;
 }
 

@@ -128,6 +128,23 @@ static void test_small_file_is_read_as_far_as_there_is_room(void)
     TEST_ASSERT_EQUAL_INT(next, after);
 }
 
+/* Daemons have often closed it: the next file gets that number. */
+static void test_small_file_is_read_where_descriptor_0_is_free(void)
+{
+    char text[16];
+    write_path("some text");
+    int kept = dup(0);
+    close(0);
+    size_t length = ta__small_file(path, text, sizeof text);
+    TEST_ASSERT_EQUAL_INT(0, open("/dev/null", O_RDONLY)); /* it is free again */
+    if (kept >= 0) {
+        dup2(kept, 0);
+        close(kept);
+    }
+    TEST_ASSERT_EQUAL_size_t(9, length);
+    TEST_ASSERT_EQUAL_STRING("some text", text);
+}
+
 static void test_files_of_a_process_are_found_by_its_number(void)
 {
     char ours[256], mine[256];
@@ -243,6 +260,7 @@ int main(void)
     RUN_TEST(test_error_that_is_too_long_is_cut);
     RUN_TEST(test_error_is_the_threads_own);
     RUN_TEST(test_small_file_is_read_as_far_as_there_is_room);
+    RUN_TEST(test_small_file_is_read_where_descriptor_0_is_free);
     RUN_TEST(test_files_of_a_process_are_found_by_its_number);
     RUN_TEST(test_links_say_as_much_as_there_is_room_for);
     RUN_TEST(test_numbers_and_labels_are_found_in_texts);

@@ -47,7 +47,14 @@ def why(what, *words):
     check(f"why {words} {what}", done.returncode == 0, done.stderr)
     if done.returncode != 0:
         sys.exit(1)
-    return json.loads(done.stdout)
+    told = json.loads(done.stdout)
+    for place in [told["place"], *told["referrers"], *(step for path in told["paths"] for step in path)]:
+        start, address = int(place.get("start", "0"), 16), int(place["address"], 16)
+        check("a place lies in what it is a place of", "start" not in place or address - start == place["offset"], place)
+        check("which begins somewhere", "start" not in place or (start > 0 and start % 8 == 0), place)
+        check("and it is not behind it", place["kind"] in ("behind", "header", "damaged", "free", "block") or "start" not in place or
+              0 <= address - start < place["size"], place)
+    return told
 
 
 def text(what, *words):
