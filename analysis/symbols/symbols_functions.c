@@ -205,7 +205,8 @@ int ta__function_ranges_read(struct ta__function_ranges *ranges, Elf *elf)
         if (read_section(ranges, &section) != 0)
             return -1;
     }
-    qsort(ranges->items, ranges->count, sizeof *ranges->items, compare);
+    if (ranges->count > 0)
+        qsort(ranges->items, ranges->count, sizeof *ranges->items, compare);
     ranges->main = read_main(elf);
     return 0;
 }
