@@ -140,8 +140,6 @@ __attribute__((constructor)) static void start_triggers(void)
         ta__channel_prepare();
     struct ta__trigger_options options = has_output ? with_output(given) : without_output(given);
     ta__snapshot_set_describer(describe);
-    if (options.has_keeper)
-        ta__keeper_reap_former();
     if (ta__triggers_start(&options) != 0)
         ta__message_line("no snapshots: ", ta__error_text(), NULL);
     else

@@ -18,15 +18,13 @@
 #include <unistd.h>
 
 #include "base/atomics.h"
-#include "base/bytes.h"
 #include "base/mappings.h"
 #include "base/memory.h"
 #include "base/small_file.h"
 #include "snapshot/triggers/taken_signal.h"
 
-#define NS_PER_S    UINT64_C(1000000000)
-#define FOR_EVER    (UINT64_MAX / 4)
-#define KEEPER_NAME "tracealloc"
+#define NS_PER_S UINT64_C(1000000000)
+#define FOR_EVER (UINT64_MAX / 4)
 
 static void nap_ms(long milliseconds)
 {
@@ -214,7 +212,7 @@ static int keeper_main(void *argument)
     keeper->process = (pid_t)syscall(SYS_getpid);
     close_all_but((unsigned)keeper->descriptor);
     setsid(); /* signals of the terminal and of the process group are the program's */
-    prctl(PR_SET_NAME, KEEPER_NAME);
+    prctl(PR_SET_NAME, "tracealloc");
     setrlimit(RLIMIT_CORE, &none);
     be_ordinary();
     watch_own_faults();
@@ -301,44 +299,6 @@ void ta__keeper_forget(struct ta__keeper *keeper)
         (void)ta__mapping_drop(keeper->room, keeper->room_bytes);
     }
     keeper->process = 0;
-    errno = saved_errno;
-}
-
-/* A child that ends without a signal; the program may have such ones from before, too. */
-static int is_keeper(int64_t process)
-{
-    char name[32];
-    ta__small_file_of(process, "comm", name, sizeof name);
-    return strcmp(name, KEEPER_NAME "\n") == 0;
-}
-
-static int has_keeper_as_child(void)
-{
-    char path[64] = "/proc/self/task/", text[4096];
-    strcpy(ta__put_decimal(path + strlen(path), (uint64_t)getpid()), "/children");
-    ta__small_file(path, text, sizeof text);
-    for (const char *at = text; *at != '\0'; at += strcspn(at, " "), at += *at == ' ')
-        if (is_keeper((int64_t)ta__decimal_at(at)))
-            return 1;
-    return 0;
-}
-
-void ta__keeper_reap_former(void)
-{
-    enum { MOST_MS = 200, UNTIL_NAMED_MS = 20 };
-    int saved_errno = errno;
-    siginfo_t info = {.si_pid = 0};
-    for (int tries = 0; tries < MOST_MS; tries++) {
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | (int)__WCLONE) != 0 ||
-            (tries == UNTIL_NAMED_MS && !has_keeper_as_child()))
-            break;
-        if (info.si_pid != 0 && is_keeper(info.si_pid))
-            waitpid(info.si_pid, NULL, (int)__WCLONE | WNOHANG);
-        else if (info.si_pid != 0)
-            break; /* nobody sees past that one */
-        else
-            nap_ms(1);
-    }
     errno = saved_errno;
 }
 

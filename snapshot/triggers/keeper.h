@@ -45,10 +45,6 @@ int ta__keeper_wait(struct ta__keeper *keeper, int milliseconds);
 /* By the owner, after wait: gives back what the keeper used, unless it is still there. */
 void ta__keeper_forget(struct ta__keeper *keeper);
 
-/* By a program that was executed just now: takes away the keeper of the one that the process was before, which has that
- * one's last snapshot to write and would stay as a zombie; waits for it, but not for long. */
-void ta__keeper_reap_former(void);
-
 /* In the keeper, before work() returns: wait has an end. */
 void ta__keeper_is_done(struct ta__keeper *keeper);
 /* In the keeper: 1 = the function came to its end, 0 = it faulted on memory that is damaged, or ran into a breakpoint that

@@ -70,16 +70,6 @@ int main(int argc, char **argv)
         printf("%d children\n", count);
         return 0;
     }
-    if (strcmp(argv[1], "executes") == 0) execv(argv[2], argv + 2);
-    if (strcmp(argv[1], "watchers") == 0) {
-        char path[64];
-        int child, count = 0;
-        sprintf(path, "/proc/self/task/%d/children", getpid());
-        FILE *children = fopen(path, "r");
-        while (children != NULL && fscanf(children, "%d", &child) == 1) count++;
-        printf("%d watch\n", children != NULL ? count : -1);
-        return 0;
-    }
     for (int i = 0; i < 100; i++) ours();
     if (strcmp(argv[1], "ignored") == 0) { signal(SIGTERM, SIG_IGN); kill(getpid(), SIGTERM); }
     end(argv[1]);
@@ -213,19 +203,6 @@ class Guest(unittest.TestCase):
         for _ in range(5):
             done = self.run_it("./program", "children")
             self.assertEqual(done.stdout, "5 children\n")
-
-    def test_who_watched_the_former_program_does_not_stay(self):
-        """It is waited for when the next program begins, but not for long: on a machine that stalls, in another try."""
-        words = self.run_it("./program", "watchers").stdout
-        if words == "-1 watch\n":
-            self.skipTest("the kernel does not list children")
-        self.assertEqual(words, "1 watch\n")
-        for _ in range(50):
-            done = self.run_it("./program", "executes", "./program", "executes", "./program", "watchers")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            if done.stdout == "1 watch\n":
-                break
-        self.assertEqual(done.stdout, "1 watch\n")
 
     @unittest.skipUnless(shutil.which("gdb"), "no gdb")
     def test_debuggers_see_one_thread(self):
