@@ -278,7 +278,7 @@ class Programs(Case):
         with open(cls.folder + "/a.cpp", "w") as file:
             file.write("#include <regex>\n#include <map>\n#include <iostream>\nint main(int, char **v) { std::map<std::string, int> m;"
                        " m[v[0]]++; std::cout << std::regex_match(v[0], std::regex(\"a(b|c)*d\")) << m.size(); }\n")
-        tracealloc("run", "-q", "-o", "gcc.ta", "--", "g++", "-O2", "-c", "a.cpp", cwd=cls.folder)
+        tracealloc("run", "-q", "--interval=0.2", "-o", "gcc.ta", "--", "g++", "-O2", "-c", "a.cpp", cwd=cls.folder)
         run = json.loads(tracealloc("list", "gcc.run", "--json", cwd=cls.folder))
         cls.compiler = os.path.join(cls.folder, max(run, key=lambda row: row["peak"])["file"])
         tracealloc("report", cls.compiler, "-o", "cc1plus.html", cwd=cls.folder)
