@@ -16,6 +16,18 @@ static int plain_block(const void *user, mi_page_t *page, struct ta__live_block 
     return 1;
 }
 
+int ta__block_has_live_mark(const void *user)
+{
+    mi_page_t *page = ta__heap_page(user);
+    if (page == NULL || (const uint8_t *)user < mi_page_start(page))
+        return 0;
+    if (!ta__page_has_headers(page))
+        return 1;
+    size_t header = ta__page_header_size(page);
+    return ((uintptr_t)user & 15) == 0 && (const uint8_t *)user >= mi_page_start(page) + header &&
+           ta__mark_is_live(user, ta__mark_of(user));
+}
+
 int ta__live_block(const void *user, struct ta__live_block *live)
 {
     mi_page_t *page = ta__heap_page(user);

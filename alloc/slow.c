@@ -350,8 +350,7 @@ struct deferred {
 static void release_without_thread(void *user)
 {
     struct ta__thread *self = ta__self;
-    struct ta__live_block live;
-    if (!ta__live_block(user, &live) || self == &ta__thread_none)
+    if (!ta__block_has_live_mark(user) || self == &ta__thread_none)
         return; /* a leak is better than a guess */
     struct deferred *deferred = ta__emergency_allocate(sizeof *deferred, 0, 0);
     if (deferred == NULL)

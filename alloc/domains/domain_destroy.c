@@ -2,8 +2,8 @@
  *
  * With the world stopped nobody is inside the allocator, so that nothing of the heap is in use: its blocks become freed
  * in every counter, every thread's part is dropped, scopes that name it point to the dead slot, and the heap goes. What
- * takes time in proportion to the domain is done when the others run again: blocks that stand in a shared heap are freed
- * one by one, records of ta_track are taken out.
+ * takes time in proportion to the domain is done afterwards: blocks that stand in a shared heap are freed some thousand at
+ * a time, records of ta_track are taken out.
  * Pages of a destroyed heap are marked: a pointer into one that does not verify later is probably a block of it, which
  * is not worth an abort. */
 #include <errno.h>
@@ -119,32 +119,34 @@ static int end_life(uint32_t index, struct remains *remains)
     return 0;
 }
 
-/* The blocks of a dead domain are free for nobody else yet: until each is freed here, in operations as short as any,
- * free refuses it. */
-static void free_blocks(uint32_t index, uint32_t first)
+/* The blocks of a dead domain are free for nobody else yet: until each is freed here, free refuses it. While nobody is
+ * inside, because whoever frees such a block at the same moment has looked at it already; so many at a time that nobody
+ * waits for long. 0: a thread does not come out, and what is left is lost. */
+static int free_blocks(struct ta__thread *self, uint32_t index, uint32_t first)
 {
-    enum { AT_ONCE = 64 };
+    enum { AT_ONCE = 4096 };
     void *user = NULL;
     do {
-        uint32_t gate;
-        struct ta__thread *self = ta__begin(&gate);
-        if (self == NULL)
-            return; /* no memory for the thread: what is left is lost */
+        if (ta__safepoint_stop(&self->safepoint) != TA__STOP_DONE)
+            return 0;
         for (int i = 0; i < AT_ONCE && (user = ta__shared_take(&first)) != NULL; i++) {
             if (ruins != NULL)
                 mark_area((uintptr_t)user, 1, NULL);
             ta__release_dead(user, index);
         }
-        ta__end(self, gate);
+        ta__safepoint_resume(&self->safepoint);
     } while (user != NULL);
+    return 1;
 }
 
 /* Then the index may be used again (without memory to note it, it is lost). The shared heap outlives the domain that it is named after; its index is not. */
 static void bury(const struct remains *remains)
 {
     uint32_t gate;
-    free_blocks(remains->index, remains->first_block);
-    struct ta__thread *self = ta__begin(&gate);
+    struct ta__thread *self = ta__thread_get();
+    if (remains->first_block != 0 && !free_blocks(self, remains->index, remains->first_block))
+        return; /* its index, too */
+    self = ta__begin(&gate);
     if (self == NULL)
         return;
     if (remains->is_tracked)
