@@ -156,7 +156,7 @@ class RealEnds(unittest.TestCase):
     def test_python(self):
         ends = {"sys.exit(3)": 3, "os._exit(4)": 4, "os.abort()": -signal.SIGABRT, "os.execlp('true', 'true')": 0,
                 "ctypes.string_at(0)": -signal.SIGSEGV, "raise KeyError": 1,
-                "os.kill(os.fork() or os.getpid(), signal.SIGKILL); os.wait()": 0}
+                "os.fork() or os.kill(os.getpid(), signal.SIGKILL); os.wait()": 0}
         for name in SIGNALS:
             ends[f"os.kill(os.getpid(), signal.SIG{name})"] = -signal.Signals["SIG" + name]
         for end, status in ends.items():

@@ -43,12 +43,13 @@ done
 requests() { grep -c "GET /buildid" server.log; }
 ask() { echo "$address" | "$symbolize" -b "$id" "$work/$1" 2>/dev/null | tail -n +2 | tr '\n' ' '; }
 lines="outer $work/prog.c:2 "
+is_without_lines() { case $1 in prog+0x*" $work/prog:0 ") true ;; *) false ;; esac; }
 
 before=$(requests)
 got=$(ask prog)
-[ "$got" = "?? $work/prog:0 " ] || fail "without the variable: '$got'"
+is_without_lines "$got" || fail "without the variable: '$got'"
 got=$(DEBUGINFOD_URLS='' ask prog)
-[ "$got" = "?? $work/prog:0 " ] || fail "with an empty variable: '$got'"
+is_without_lines "$got" || fail "with an empty variable: '$got'"
 [ "$(requests)" -eq "$before" ] || fail "the server was asked without leave"
 
 export DEBUGINFOD_URLS="http://127.0.0.1:$port"
@@ -64,5 +65,5 @@ kill "$server" && wait "$server" 2>/dev/null
 server=
 rm -rf cache
 got=$(ask prog)
-[ "$got" = "?? $work/prog:0 " ] || fail "with the server gone: '$got'"
+is_without_lines "$got" || fail "with the server gone: '$got'"
 echo ok
