@@ -16,30 +16,38 @@ static int plain_block(const void *user, mi_page_t *page, struct ta__live_block 
     return 1;
 }
 
-int ta__block_has_live_mark(const void *user)
+/* The page of a pointer that is not in front of its blocks; or NULL. */
+static mi_page_t *page_with(const void *user)
 {
     mi_page_t *page = ta__heap_page(user);
-    if (page == NULL || (const uint8_t *)user < mi_page_start(page))
+    return page != NULL && (const uint8_t *)user >= mi_page_start(page) ? page : NULL;
+}
+
+/* In a page with headers. 0: no live block begins there. */
+static uint64_t live_mark(const void *user, const mi_page_t *page)
+{
+    if (((uintptr_t)user & 15) != 0 || (const uint8_t *)user < mi_page_start(page) + ta__page_header_size(page))
         return 0;
-    if (!ta__page_has_headers(page))
-        return 1;
-    size_t header = ta__page_header_size(page);
-    return ((uintptr_t)user & 15) == 0 && (const uint8_t *)user >= mi_page_start(page) + header &&
-           ta__mark_is_live(user, ta__mark_of(user));
+    uint64_t mark = ta__mark_of(user);
+    return ta__mark_is_live(user, mark) ? mark : 0;
+}
+
+int ta__block_has_live_mark(const void *user)
+{
+    const mi_page_t *page = page_with(user);
+    return page != NULL && (!ta__page_has_headers(page) || live_mark(user, page) != 0);
 }
 
 int ta__live_block(const void *user, struct ta__live_block *live)
 {
-    mi_page_t *page = ta__heap_page(user);
-    if (page == NULL || (const uint8_t *)user < mi_page_start(page))
+    mi_page_t *page = page_with(user);
+    if (page == NULL)
         return 0;
     if (!ta__page_has_headers(page))
         return plain_block(user, page, live);
     size_t header = ta__page_header_size(page);
-    if (((uintptr_t)user & 15) != 0 || (const uint8_t *)user < mi_page_start(page) + header)
-        return 0;
-    uint64_t mark = ta__mark_of(user);
-    if (!ta__mark_is_live(user, mark))
+    uint64_t mark = live_mark(user, page);
+    if (mark == 0)
         return 0;
     char *block = ta__page_block_around(page, user);
     uint32_t kind = ta__mark_kind(user, mark);

@@ -139,11 +139,11 @@ static int free_blocks(struct ta__thread *self, uint32_t index, uint32_t first)
     return 1;
 }
 
-/* Then the index may be used again (without memory to note it, it is lost). The shared heap outlives the domain that it is named after; its index is not. */
-static void bury(const struct remains *remains)
+/* Then the index may be used again (without memory to note it, it is lost). That of the domain whose heap is the shared one
+ * never is: the heap outlives it. */
+static void bury(struct ta__thread *self, const struct remains *remains)
 {
     uint32_t gate;
-    struct ta__thread *self = ta__thread_get();
     if (remains->first_block != 0 && !free_blocks(self, remains->index, remains->first_block))
         return; /* its index, too */
     self = ta__begin(&gate);
@@ -180,7 +180,7 @@ TA_API int ta_domain_destroy(uint32_t number)
     }
     ta__safepoint_resume(&self->safepoint);
     if (error == 0) {
-        bury(&remains);
+        bury(self, &remains);
         return 0;
     }
     errno = error;
