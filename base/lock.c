@@ -109,8 +109,30 @@ int ta__lock_try(struct ta__lock *lock)
     return taken;
 }
 
+static struct {
+    uintptr_t storage;
+    size_t bytes; /* 0: there is none; release */
+    const uint32_t *present;
+} guest;
+
+void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present)
+{
+    ta__store_release(&guest.bytes, (size_t)0);
+    ta__store_release(&guest.storage, (uintptr_t)storage);
+    ta__store_release(&guest.present, present);
+    ta__store_release(&guest.bytes, bytes);
+}
+
+static int is_left_behind(uint64_t state)
+{
+    size_t bytes = ta__load_acquire(&guest.bytes);
+    return (uintptr_t)state - ta__load_acquire(&guest.storage) < bytes &&
+           ta__load_acquire(ta__load_acquire(&guest.present)) == 0;
+}
+
 void ta__lock_acquire(struct ta__lock *lock)
 {
+    enum { LOOK_NS = 100000000 }; /* nobody is woken by the end of a guest */
     check_order(lock);
     for (int spin = 0; spin < 100; spin++) {
         if (ta__lock_try(lock))
@@ -119,9 +141,14 @@ void ta__lock_acquire(struct ta__lock *lock)
     }
     while (!take(lock, SOMEBODY_SLEEPS)) { /* others may sleep too: who wakes one of them is told to wake the next */
         uint64_t seen = ta__load_relaxed(&lock->state);
+        if (is_left_behind(seen)) {
+            (void)ta__cas_acq_rel(&lock->state, &seen, (uint64_t)0);
+            continue;
+        }
         if (seen != 0 &&
             ((seen & SOMEBODY_SLEEPS) != 0 || ta__cas_relaxed(&lock->state, &seen, seen | SOMEBODY_SLEEPS)))
-            ta__futex_wait(futex_word(lock), (uint32_t)(seen | SOMEBODY_SLEEPS), 0);
+            ta__futex_wait(futex_word(lock), (uint32_t)(seen | SOMEBODY_SLEEPS),
+                           ta__load_relaxed(&guest.bytes) != 0 ? LOOK_NS : 0);
     }
     note_taken(lock);
 }

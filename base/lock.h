@@ -9,6 +9,7 @@
 #ifndef TA_BASE_LOCK_H
 #define TA_BASE_LOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/assert.h"
@@ -42,6 +43,9 @@ int ta__lock_is_mine(const struct ta__lock *lock);
 /* May the calling thread wait for a lock that operations want? (L-3) NULL: nobody says. */
 extern int (*ta__lock_is_guarded)(void);
 #endif
+/* A process that shares this memory may be killed with a lock: when *present is 0, locks are free whose holder's
+ * thread-local storage lies here. It only reads what they guard. */
+void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present);
 /* In the child of a fork: a lock whose holder does not exist here is free. */
 void ta__lock_after_fork(struct ta__lock *lock);
 

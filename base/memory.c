@@ -102,19 +102,38 @@ static int failure_injected(void)
     return 1;
 }
 
+/* The pages go, those of a program that locked all of its memory (mlockall), too: of tables they need not be locked. */
+static void drop_pages(void *address, size_t bytes)
+{
+    if (madvise(address, bytes, MADV_DONTNEED) != 0 && errno == EINVAL && syscall(SYS_munlock, address, bytes) == 0)
+        madvise(address, bytes, MADV_DONTNEED);
+}
+
+/* Nobody may use it at first: where the program locks what is mapped from now on, all of it would come at once. Tables are
+ * large and touched here and there: where the system makes every page it can a huge one, each thread's would cost two MiB
+ * apiece. */
+static void *reserve(size_t bytes)
+{
+    void *address = ta__mapping_make(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0,
+                                     TA__MAPPED_FOR_TABLES);
+    if (address == MAP_FAILED)
+        return NULL;
+    drop_pages(address, bytes);
+    madvise(address, bytes, MADV_NOHUGEPAGE);
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0)
+        return address;
+    (void)ta__mapping_drop(address, bytes);
+    return NULL;
+}
+
 void *ta__memory_map(size_t bytes)
 {
     if (failure_injected())
         return NULL;
     int saved_errno = errno;
-    void *address = ta__mapping_make(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                     -1, 0, TA__MAPPED_FOR_TABLES);
-    /* Tables are large and touched here and there: where the system makes every page it can a huge one, each thread's
-     * would cost two MiB apiece. */
-    if (address != MAP_FAILED)
-        madvise(address, bytes, MADV_NOHUGEPAGE);
+    void *address = reserve(bytes);
     errno = saved_errno;
-    if (address == MAP_FAILED)
+    if (address == NULL)
         return NULL;
     ta__add_relaxed(&memory.mapped, bytes);
     region_put((uintptr_t)address, bytes);
@@ -176,7 +195,7 @@ void ta__memory_populate(void *address, size_t bytes)
 void ta__memory_reset(void *address, size_t bytes)
 {
     int saved_errno = errno;
-    madvise(address, bytes, MADV_DONTNEED);
+    drop_pages(address, bytes);
     errno = saved_errno;
 }
 

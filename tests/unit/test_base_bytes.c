@@ -35,6 +35,56 @@ static void test_varint_every_bit_width_round_trips(void)
     }
 }
 
+static void test_varint_takes_as_few_bytes_as_can_be(void)
+{
+    for (unsigned bits = 0; bits < 64; bits++) {
+        uint8_t buffer[TA__VARINT_MAX];
+        size_t length = (size_t)(ta__put_varint(buffer, (uint64_t)1 << bits) - buffer);
+        TEST_ASSERT_EQUAL_size_t(bits / 7 + 1, length);
+        struct ta__cursor cursor = cursor_over(buffer, length);
+        TEST_ASSERT_EQUAL_HEX64((uint64_t)1 << bits, ta__get_varint(&cursor));
+    }
+}
+
+static void test_decimal_digits_are_put_with_their_end(void)
+{
+    static const struct {
+        uint64_t number;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {9, "9"},
+                 {10, "10"},
+                 {11, "11"},
+                 {99, "99"},
+                 {100, "100"},
+                 {1234567890, "1234567890"},
+                 {UINT64_MAX, "18446744073709551615"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char room[24];
+        memset(room, 'z', sizeof room);
+        char *end = ta__put_decimal(room + 1, cases[i].number);
+        TEST_ASSERT_EQUAL_STRING(cases[i].text, room + 1);
+        TEST_ASSERT_EQUAL_PTR(room + 1 + strlen(cases[i].text), end);
+        TEST_ASSERT_EQUAL_HEX8('z', room[0]);
+        TEST_ASSERT_EQUAL_HEX8('z', end[1]);
+    }
+}
+
+static void test_fill_gives_what_both_know_and_zeros_behind(void)
+{
+    static const uint8_t ours[4] = {1, 2, 3, 4};
+    static const uint8_t expected[8][10] = {{9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, {1, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+                                            {1, 2, 9, 9, 9, 9, 9, 9, 9, 9}, {1, 2, 3, 9, 9, 9, 9, 9, 9, 9},
+                                            {1, 2, 3, 4, 9, 9, 9, 9, 9, 9}, {1, 2, 3, 4, 0, 9, 9, 9, 9, 9},
+                                            {1, 2, 3, 4, 0, 0, 9, 9, 9, 9}, {1, 2, 3, 4, 0, 0, 0, 9, 9, 9}};
+    for (size_t size = 0; size < 8; size++) {
+        uint8_t theirs[10];
+        memset(theirs, 9, sizeof theirs);
+        ta__fill(theirs, size, ours, sizeof ours);
+        TEST_ASSERT_EQUAL_HEX8_ARRAY(expected[size], theirs, sizeof theirs);
+    }
+}
+
 static void test_varint_cut_short_fails_at_every_length(void)
 {
     uint8_t buffer[TA__VARINT_MAX];
@@ -84,6 +134,17 @@ static void test_fixed_integers_are_little_endian_and_round_trip(void)
     TEST_ASSERT_EQUAL_HEX64(0x03040506, ta__get_fixed(&cursor, 4));
     TEST_ASSERT_EQUAL_HEX64(0x0708090a0b0c0d0eull, ta__get_fixed(&cursor, 8));
     TEST_ASSERT_FALSE(cursor.failed);
+    TEST_ASSERT_EQUAL_HEX64(0, ta__get_fixed(&cursor, 1));
+    TEST_ASSERT_TRUE(cursor.failed);
+    TEST_ASSERT_EQUAL_HEX32(0x0102, ta__u16_at(buffer));
+    TEST_ASSERT_EQUAL_HEX32(0x03040506, ta__u32_at(buffer + 2));
+    memset(buffer, 0xee, sizeof buffer);
+    ta__put_u16(buffer, 0xffff);
+    TEST_ASSERT_EQUAL_HEX8(0xee, buffer[2]);
+    ta__put_u32(buffer, 0);
+    TEST_ASSERT_EQUAL_HEX8(0xee, buffer[4]);
+    ta__put_u64(buffer, 0);
+    TEST_ASSERT_EQUAL_HEX8(0xee, buffer[8]);
 }
 
 static void test_cursor_once_failed_answers_nothing_more(void)
@@ -98,6 +159,17 @@ static void test_cursor_once_failed_answers_nothing_more(void)
     TEST_ASSERT_EQUAL_UINT64(0, ta__get_fixed(&cursor, 1));
     TEST_ASSERT_EQUAL_UINT64(0, ta__get_varint(&cursor));
     TEST_ASSERT_EQUAL_PTR(bytes, cursor.at);
+}
+
+static void test_get_bytes_goes_on_behind_them_to_the_last(void)
+{
+    static const uint8_t bytes[] = {1, 2, 3};
+    struct ta__cursor cursor = cursor_over(bytes, sizeof bytes);
+
+    TEST_ASSERT_EQUAL_PTR(bytes, ta__get_bytes(&cursor, 1));
+    TEST_ASSERT_EQUAL_PTR(bytes + 1, ta__get_bytes(&cursor, 2));
+    TEST_ASSERT_EQUAL_PTR(bytes + 3, ta__get_bytes(&cursor, 0));
+    TEST_ASSERT_FALSE(cursor.failed);
 }
 
 static void test_get_bytes_huge_length_fails_without_overflow(void)
@@ -118,6 +190,10 @@ int main(void)
     RUN_TEST(test_zigzag_small_magnitudes_become_small_numbers);
     RUN_TEST(test_fixed_integers_are_little_endian_and_round_trip);
     RUN_TEST(test_cursor_once_failed_answers_nothing_more);
+    RUN_TEST(test_varint_takes_as_few_bytes_as_can_be);
+    RUN_TEST(test_decimal_digits_are_put_with_their_end);
+    RUN_TEST(test_fill_gives_what_both_know_and_zeros_behind);
+    RUN_TEST(test_get_bytes_goes_on_behind_them_to_the_last);
     RUN_TEST(test_get_bytes_huge_length_fails_without_overflow);
     return UNITY_END();
 }

@@ -88,6 +88,7 @@ static void test_index_that_cannot_grow_stays_as_it_was(void)
     while (intern(count, &count) + 1 < 512)
         continue;
     struct ta__index before = idx;
+    TEST_ASSERT_EQUAL_size_t(1024, before.slot_count); /* half full, and no fuller */
 
     ta__memory_inject_failure(1, 1);
 

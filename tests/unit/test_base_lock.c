@@ -1,4 +1,5 @@
 /* test_base_lock.c: locks that handlers, forks and sleeping threads meet (base/lock.h). */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -116,6 +117,21 @@ static void test_many_threads_at_one_lock_all_get_their_turns(void)
     TEST_ASSERT_EQUAL_UINT64(guarded, other);
 }
 
+/* Neither is heard of in errno: the program's own stays. An alarm ends who would wait for ever. */
+static void test_a_wait_ends_with_its_time_or_when_the_word_is_another(void)
+{
+    uint32_t word = 1;
+    alarm(120);
+    errno = 77;
+    ta__futex_wait(&word, 1, 1000000);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    ta__futex_wait(&word, 2, 0);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    ta__futex_wake((uint32_t *)((uintptr_t)&word + 1), 1); /* no place for one */
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    alarm(0);
+}
+
 /* The signal that ends a child which takes these two, the first one first; 0 when it goes on. */
 static int end_of_taking(uint32_t first_rank, uint32_t second_rank)
 {
@@ -158,6 +174,7 @@ int main(void)
     RUN_TEST(test_a_lock_of_the_thread_that_forks_stays_its_own);
 #endif
     RUN_TEST(test_many_threads_at_one_lock_all_get_their_turns);
+    RUN_TEST(test_a_wait_ends_with_its_time_or_when_the_word_is_another);
 #if !defined(__SANITIZE_THREAD__)
     RUN_TEST(test_locks_are_taken_in_the_order_of_their_ranks);
 #else

@@ -87,6 +87,13 @@ static void test_thousands_are_known_and_come_by_address(void)
         ta__mapping_forget(made[i], PAGE);
     TEST_ASSERT_LESS_THAN(100, ta__mappings_list(list, MOST));
     TEST_ASSERT_EQUAL(0, ta__mappings_list(list, 0));
+    for (int i = 0; i < 5; i++)
+        ta__mapping_note(made[i], PAGE, PROGRAM);
+    list[3].start = 77;
+    TEST_ASSERT_EQUAL(3, ta__mappings_list(list, 3));
+    TEST_ASSERT_EQUAL(77, list[3].start);
+    for (int i = 0; i < 5; i++)
+        ta__mapping_forget(made[i], PAGE);
 }
 
 static void *note_and_forget(void *own)

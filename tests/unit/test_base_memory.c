@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <unity.h>
+
+#include "base/mappings.h"
 
 static size_t page;
 
@@ -46,6 +49,10 @@ static void test_advice_that_the_kernel_refuses_keeps_errno(void)
     TEST_ASSERT_EQUAL_INT(77, errno);
     ta__memory_reset((void *)1, page);
     TEST_ASSERT_EQUAL_INT(77, errno);
+    ta__memory_unmap((void *)1, 0);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EQUAL_size_t(0, ta__memory_resident((void *)page, page)); /* nobody's */
+    TEST_ASSERT_EQUAL_INT(77, errno);
 }
 
 static void test_map_impossible_size_answers_null_and_keeps_errno(void)
@@ -68,6 +75,16 @@ static void test_unmap_null_does_nothing(void)
     TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
 }
 
+/* Whoever runs the tests may have set limits. */
+static void ignore_where_there_are_limits(void)
+{
+    struct rlimit space, writable;
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_AS, &space));
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_DATA, &writable));
+    if (space.rlim_cur != RLIM_INFINITY || writable.rlim_cur != RLIM_INFINITY)
+        TEST_IGNORE_MESSAGE("the test itself is limited");
+}
+
 static size_t left_with(int resource, rlim_t limit)
 {
     struct rlimit before, now;
@@ -83,6 +100,7 @@ static size_t left_with(int resource, rlim_t limit)
 static void test_left_is_what_a_limit_allows_beyond_what_is_mapped(void)
 {
     const size_t limit = (size_t)1 << 46; /* more than a sanitizer maps */
+    ignore_where_there_are_limits();
 
     TEST_ASSERT_EQUAL_size_t(SIZE_MAX, ta__memory_left());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they map on the way */
@@ -95,6 +113,32 @@ static void test_left_is_what_a_limit_allows_beyond_what_is_mapped(void)
     void *memory = ta__memory_map(64 << 20);
     TEST_ASSERT_LESS_OR_EQUAL_size_t(before - (64 << 20), left_with(RLIMIT_DATA, limit));
     ta__memory_unmap(memory, 64 << 20);
+}
+
+static int is_limited_with(int resource, rlim_t limit, size_t bytes)
+{
+    struct rlimit before, now;
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(resource, &before));
+    now = before;
+    now.rlim_cur = limit;
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(resource, &now));
+    int is_limited = ta__memory_is_limited_to(bytes);
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(resource, &before));
+    return is_limited;
+}
+
+static void test_a_limit_of_either_kind_is_one(void)
+{
+    static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+    const size_t limit = (size_t)1 << 46;
+    ignore_where_there_are_limits();
+
+    TEST_ASSERT_EQUAL_INT(0, ta__memory_is_limited_to(SIZE_MAX));
+    for (int i = 0; i < 2; i++) {
+        TEST_ASSERT_EQUAL_INT(1, is_limited_with(kinds[i], limit, limit + 1));
+        TEST_ASSERT_EQUAL_INT(0, is_limited_with(kinds[i], limit, limit));
+    }
+    TEST_ASSERT_EQUAL_size_t(0, left_with(RLIMIT_AS, limit) % 1024); /* used memory is told in KiB */
 }
 
 static const char *file_of(const char *text)
@@ -181,6 +225,65 @@ static void test_resident_follows_touching_and_reset(void)
     TEST_ASSERT_EQUAL_HEX8(0, memory[0]);
     TEST_ASSERT_EQUAL_HEX8(0, memory[10 * page]);
     ta__memory_unmap(memory, bytes);
+}
+
+/* What a program locks that locks all of its memory. */
+static void test_locked_memory_comes_as_it_is_touched_and_goes_back(void)
+{
+    size_t bytes = 256 * page;
+    if (mlockall(MCL_FUTURE) != 0)
+        TEST_IGNORE_MESSAGE("memory cannot be locked here");
+    unsigned char *memory = ta__memory_map(bytes);
+    int is_locked = memory != NULL && mlock(memory, 4 * page) == 0;
+    munlockall();
+    if (!is_locked)
+        TEST_IGNORE_MESSAGE("little memory can be locked here");
+    mlock(memory, 4 * page);
+    size_t resident = ta__memory_resident(memory, bytes);
+    memset(memory, 1, 8 * page);
+    ta__memory_zero(memory + 1, 8 * page - 1);
+    TEST_ASSERT_LESS_OR_EQUAL_size_t(4 * page, resident);
+    TEST_ASSERT_EQUAL_HEX8(1, memory[0]);
+    TEST_ASSERT_EACH_EQUAL_HEX8(0, memory + 1, 8 * page - 1);
+    memory[page] = 1;
+    ta__memory_reset(memory, bytes);
+    size_t left = ta__memory_resident(memory, bytes);
+    TEST_ASSERT_EQUAL_HEX8(0, memory[page]);
+    TEST_ASSERT_EQUAL_size_t(0, left);
+    ta__memory_unmap(memory, bytes);
+}
+
+/* The kernel is asked for some thousand pages at a time. */
+static void test_resident_counts_every_page_of_a_large_table(void)
+{
+    size_t pages = 2 * 4096 + 3;
+    static const size_t touched[] = {3, 4095, 4096, 5000, 4096 + 4095, 2 * 4096 + 2};
+    unsigned char *memory = ta__memory_map(pages * page);
+    TEST_ASSERT_NOT_NULL(memory);
+
+    for (size_t i = 0; i < sizeof touched / sizeof *touched; i++)
+        memory[touched[i] * page] = 1;
+
+    TEST_ASSERT_EQUAL_size_t(6 * page, ta__memory_resident(memory, pages * page));
+    TEST_ASSERT_EQUAL_size_t(4 * page, ta__memory_resident(memory + 4096 * page, (pages - 4096) * page));
+    TEST_ASSERT_EQUAL_size_t(page, ta__memory_resident(memory + (pages - 1) * page, 1));
+    ta__memory_unmap(memory, pages * page);
+}
+
+static void test_populated_pages_are_there_before_they_are_touched(void)
+{
+    enum { POPULATE_WRITE = 23 };
+    unsigned char *memory = ta__memory_map(16 * page);
+    TEST_ASSERT_NOT_NULL(memory);
+    int is_known = madvise(memory, page, POPULATE_WRITE) == 0;
+
+    ta__memory_populate(memory + 8 * page, 4 * page);
+
+    size_t resident = ta__memory_resident(memory + 8 * page, 8 * page);
+    ta__memory_unmap(memory, 16 * page);
+    if (!is_known)
+        TEST_IGNORE_MESSAGE("this kernel does not populate");
+    TEST_ASSERT_EQUAL_size_t(4 * page, resident);
 }
 
 /* From any byte to any other: those are zero, those around them as they were, and whole pages between go back. */
@@ -304,6 +407,55 @@ static void test_every_mapping_is_listed_for_readers_from_outside(void)
     }
 }
 
+/* What stands behind it is taken, so that it moves. */
+static void test_what_grows_is_counted_and_known_at_its_new_place_alone(void)
+{
+    static struct ta__mapping known[4096];
+    size_t before = ta__memory_mapped();
+    char *memory = ta__memory_map(2 * page);
+    TEST_ASSERT_NOT_NULL(memory);
+    void *behind = mmap(memory + 2 * page, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    memory[page] = 7;
+    errno = 77;
+
+    char *grown = ta__memory_grow(memory, 2 * page, 9 * page);
+
+    TEST_ASSERT_NOT_NULL(grown);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EQUAL_HEX8(7, grown[page]);
+    TEST_ASSERT_EQUAL_size_t(before + 9 * page, ta__memory_mapped());
+    TEST_ASSERT_EQUAL_INT(1, listed(grown, 9 * page));
+    TEST_ASSERT_EQUAL_INT(0, listed(memory, 2 * page));
+    size_t count = ta__mappings_list(known, sizeof known / sizeof *known);
+    for (size_t i = 0; i < count; i++)
+        TEST_ASSERT_FALSE(known[i].start == (uintptr_t)memory && known[i].length == 2 * page);
+    ta__memory_unmap(grown, 9 * page);
+    if (behind != MAP_FAILED)
+        munmap(behind, page);
+    TEST_ASSERT_EQUAL_size_t(before, ta__memory_mapped());
+}
+
+static void test_what_cannot_grow_stays_as_it_was(void)
+{
+    size_t before = ta__memory_mapped();
+    char *memory = ta__memory_map(2 * page);
+    TEST_ASSERT_NOT_NULL(memory);
+    memory[page] = 7;
+    errno = 77;
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* they end who asks for that much */
+    TEST_ASSERT_NULL(ta__memory_grow(memory, 2 * page, SIZE_MAX / 2 / page * page));
+#endif
+    ta__memory_inject_failure(1, 0);
+    TEST_ASSERT_NULL(ta__memory_grow(memory, 2 * page, 9 * page));
+
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EQUAL_HEX8(7, memory[page]);
+    TEST_ASSERT_EQUAL_INT(1, listed(memory, 2 * page));
+    TEST_ASSERT_EQUAL_size_t(before + 2 * page, ta__memory_mapped());
+    ta__memory_unmap(memory, 2 * page);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -317,10 +469,16 @@ int main(void)
     RUN_TEST(test_promised_where_proc_is_missing_sets_no_limit);
     RUN_TEST(test_map_keeps_tables_out_of_huge_pages);
     RUN_TEST(test_resident_follows_touching_and_reset);
+    RUN_TEST(test_locked_memory_comes_as_it_is_touched_and_goes_back);
     RUN_TEST(test_zero_is_exact_to_the_byte_and_gives_pages_back);
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
     RUN_TEST(test_mapped_count_with_many_threads_comes_back_to_where_it_was);
+    RUN_TEST(test_a_limit_of_either_kind_is_one);
+    RUN_TEST(test_resident_counts_every_page_of_a_large_table);
+    RUN_TEST(test_populated_pages_are_there_before_they_are_touched);
+    RUN_TEST(test_what_grows_is_counted_and_known_at_its_new_place_alone);
+    RUN_TEST(test_what_cannot_grow_stays_as_it_was);
     RUN_TEST(test_every_mapping_is_listed_for_readers_from_outside);
     return UNITY_END();
 }

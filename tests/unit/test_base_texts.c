@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,6 +17,16 @@
 #include <unity.h>
 
 static char path[] = "/tmp/ta_texts.XXXXXX";
+
+/* A file may give less than it is asked for; not more than so many bytes, when this is not 0. */
+static size_t piece;
+static int reads;
+
+ssize_t read(int descriptor, void *bytes, size_t count)
+{
+    reads++;
+    return syscall(SYS_read, descriptor, bytes, piece != 0 && count > piece ? piece : count);
+}
 
 void setUp(void)
 {
@@ -159,6 +170,22 @@ static void test_files_of_a_process_are_found_by_its_number(void)
     TEST_ASSERT_EQUAL_size_t(0, ta__small_file_of(getpid(), longer, mine, sizeof mine));
 }
 
+static void test_small_file_that_comes_in_pieces_is_whole(void)
+{
+    char text[16];
+    write_path("123456789012345");
+    for (piece = 1; piece < 6; piece++)
+        for (size_t room = 1; room <= sizeof text; room++) {
+            memset(text, 'z', sizeof text);
+            reads = 0;
+            TEST_ASSERT_EQUAL_size_t(room - 1, ta__small_file(path, text, room));
+            TEST_ASSERT_EQUAL_INT((room - 1 + piece - 1) / piece, reads); /* none when it is full */
+            TEST_ASSERT_EQUAL_INT(0, memcmp(text, "123456789012345", room - 1));
+            TEST_ASSERT_EQUAL_HEX8('\0', text[room - 1]);
+        }
+    piece = 0;
+}
+
 static void test_links_say_as_much_as_there_is_room_for(void)
 {
     char link[64], text[16];
@@ -262,6 +289,7 @@ int main(void)
     RUN_TEST(test_small_file_is_read_as_far_as_there_is_room);
     RUN_TEST(test_small_file_is_read_where_descriptor_0_is_free);
     RUN_TEST(test_files_of_a_process_are_found_by_its_number);
+    RUN_TEST(test_small_file_that_comes_in_pieces_is_whole);
     RUN_TEST(test_links_say_as_much_as_there_is_room_for);
     RUN_TEST(test_numbers_and_labels_are_found_in_texts);
     RUN_TEST(test_names_are_readable_when_they_fit_and_are_mangled);

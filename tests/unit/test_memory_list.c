@@ -114,6 +114,14 @@ static void test_the_list_without_resident_sizes_has_sizes(void)
         sums_of("1000-5000 r-xp 00000000 fe:00 3 /lib/a.so\n5000-9000 rw-p 00000000 00:00 0 \n", owners, 1));
 }
 
+static void test_lines_that_are_no_areas_are_passed_over(void)
+{
+    TEST_ASSERT_EQUAL_STRING(
+        "mapped 0/4",
+        sums_of("-5000 rw-p 00000000 00:00 0 \n1000-2000\n3000-4000 rw-\n6000 rw-p 0 0 0\n\n8000-9000 rw-p \n", NULL,
+                0));
+}
+
 /* A path may be as long as the kernel lets it, and each of its line ends is written as four bytes. */
 static void test_lines_longer_than_the_room_for_them_do_no_harm(void)
 {
@@ -152,6 +160,7 @@ int main(void)
     RUN_TEST(test_shared_memory_has_its_names_and_the_kernels_pages_are_nobodys);
     RUN_TEST(test_owners_have_their_shares_of_one_area);
     RUN_TEST(test_the_list_without_resident_sizes_has_sizes);
+    RUN_TEST(test_lines_that_are_no_areas_are_passed_over);
     RUN_TEST(test_lines_longer_than_the_room_for_them_do_no_harm);
     RUN_TEST(test_many_areas_are_read_whatever_piece_they_end_in);
     return UNITY_END();
