@@ -170,7 +170,7 @@ enum step {
 /* A walk under way. Handed to cold functions by value, so that it stays in registers. */
 struct walk {
     uint64_t ip, sp, fp;
-    uint32_t depth;                      /* remembered states that may still be rejoined */
+    struct ta__state *at;                /* this remembered state and those further out may still be rejoined */
     uint32_t new_count, new_extra_count; /* what this walk has found, innermost first */
     enum step last;                      /* of a cold step: how it went */
 };
@@ -685,8 +685,8 @@ TA_INLINE int replace_ip(struct ta__thread *self, struct ta__state *state, uint6
 __attribute__((noinline)) TA_READS_STACKS static int rejoin_changed(struct ta__thread *self, struct walk *walk,
                                                                     uint32_t changed)
 {
-    struct ta__state *top = &self->states[walk->depth - 1];
-    struct ta__state *state = top;
+    struct ta__state *top = walk->at, *state = top;
+    const uint32_t depth = (uint32_t)(top + 1 - self->states);
     uint64_t more = 0, power = 1; /* what the hash has more, by how far in the top is of the state */
     do {
         struct ta__slot *slot = &self->slots[changed - 1];
@@ -694,25 +694,25 @@ __attribute__((noinline)) TA_READS_STACKS static int rejoin_changed(struct ta__t
             power *= HASH_STEP;
         uint64_t word = *slot->at, ip = ta__rule_unsigned_ip(word);
         if ((state->flags & TA__STATE_RETURNS) == 0 || state[-1].slot_end != changed - 1) {
-            walk->depth = (uint32_t)(state - self->states);
+            walk->at = state - 1;
             return 0;
         }
         state--;
         power *= HASH_STEP;
         uint64_t hash = frame_hash(state->ip, state->salt);
         if (ip == 0 || ip >> 63 != 0 || !replace_ip(self, state, ip)) {
-            walk->depth = (uint32_t)(state - self->states);
+            walk->at = state - 1;
             return 0;
         }
         slot->value = word;
         more += (frame_hash(ip, state->salt) - hash) * power;
-        changed = changed_slot(self->slots, lowest_slot(self, walk->depth), changed - 1);
+        changed = changed_slot(self->slots, lowest_slot(self, depth), changed - 1);
     } while (changed != 0);
     uint32_t outermost = (uint32_t)(state - self->states);
-    if (walk->depth <= self->hashed || walk->depth == self->depth) {
+    if (depth <= self->hashed || depth == self->depth) {
         top->hash += more;
         top->leaf = 0;
-        self->depth = walk->depth; /* its innermost hash is true */
+        self->depth = depth; /* its innermost hash is true */
     }
     if (self->hashed > outermost)
         self->hashed = outermost;
@@ -721,16 +721,22 @@ __attribute__((noinline)) TA_READS_STACKS static int rejoin_changed(struct ta__t
     return 1;
 }
 
+/* Remembered states that may still be rejoined. */
+TA_INLINE uint32_t depth_left(const struct ta__thread *self, const struct walk *walk)
+{
+    return (uint32_t)(walk->at + 1 - self->states);
+}
+
 /* Has the walk met the remembered stack, which is true from here on outwards? */
 TA_INLINE int rejoins(struct ta__thread *self, struct walk *walk)
 {
-    const struct ta__state *at = &self->states[(int64_t)walk->depth - 1];
+    struct ta__state *at = walk->at;
     while (at->sp < walk->sp) /* the end's is not */
         at--;
-    walk->depth = (uint32_t)(at + 1 - self->states);
+    walk->at = at;
     if (!is_same(at, walk->ip, walk->sp, walk->fp))
         return 0;
-    uint32_t changed = changed_slot(self->slots, lowest_slot(self, walk->depth), at->slot_end);
+    uint32_t changed = changed_slot(self->slots, lowest_slot(self, depth_left(self, walk)), at->slot_end);
     return TA_LIKELY(changed == 0) || rejoin_changed(self, walk, changed);
 }
 
@@ -752,6 +758,15 @@ TA_INLINE enum step step(struct ta__thread *self, struct walk *walk)
 
 static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain);
 
+/* The same for a walk under way, whose remembered state moves too. */
+TA_COLD static int walk_grow(struct ta__thread *self, struct walk *walk)
+{
+    uint32_t depth = depth_left(self, walk);
+    int has_grown = memo_grow(self, walk->new_count, walk->new_extra_count);
+    walk->at = &self->states[(int64_t)depth - 1];
+    return has_grown;
+}
+
 /* The memo has no room for what was found on top of it. */
 TA_COLD static uint32_t walk_anew(struct ta__thread *self, uint32_t domain)
 {
@@ -764,33 +779,34 @@ TA_COLD static uint32_t walk_anew(struct ta__thread *self, uint32_t domain)
 __attribute__((noinline)) TA_READS_STACKS static uint32_t walk_and_remember(struct ta__thread *self, uint64_t ip,
                                                                             uint64_t sp, uint64_t fp, uint32_t domain)
 {
-    struct walk walk = {.ip = ip, .sp = sp, .fp = fp, .depth = self->depth};
+    struct walk walk = {.ip = ip, .sp = sp, .fp = fp, .at = &self->states[(int64_t)self->depth - 1]};
     uint64_t tag = ta__load_relaxed(&ta__rules_tag.word);
     if (TA_UNLIKELY(self->near->tag != tag))
         forget_near_rules(self, tag);
-    if (TA_UNLIKELY(walk.depth == 0)) /* no walk gets further out */
+    if (TA_UNLIKELY(self->depth == 0)) /* no walk gets further out */
         self->states[-1] = (struct ta__state){.sp = UINT64_MAX, .hash = HASH_START};
     while (!rejoins(self, &walk)) {
-        int is_full =
-            TA_UNLIKELY(walk.new_count >= self->window) && !memo_grow(self, walk.new_count, walk.new_extra_count);
-        if (TA_UNLIKELY(is_full))
+        if (TA_UNLIKELY(walk.new_count >= self->window) && !walk_grow(self, &walk)) {
             end_at_window(self, &walk);
-        if (TA_UNLIKELY(is_full || step(self, &walk) == STEP_END)) {
-            walk.depth = 0;
+            walk.at = &self->states[-1];
+            break;
+        }
+        if (TA_UNLIKELY(step(self, &walk) == STEP_END)) {
+            walk.at = &self->states[-1];
             break;
         }
     }
-    if (TA_UNLIKELY(walk.depth > self->hashed && walk.depth != self->depth))
-        hash_states(self, walk.depth);
+    const uint32_t depth = depth_left(self, &walk);
+    if (TA_UNLIKELY(depth > self->hashed && depth != self->depth))
+        hash_states(self, depth);
     if (walk.new_count == 0) {
-        self->depth = walk.depth;
-        const struct ta__state *top = &self->states[walk.depth - 1];
+        self->depth = depth;
+        const struct ta__state *top = walk.at;
         return TA_LIKELY(top->leaf != 0 && top->leaf_domain == domain) ? top->leaf : leaf_of_memo(self, domain);
     }
-    if (TA_UNLIKELY(walk.depth + walk.new_count > 2 * self->window) &&
-        !memo_grow(self, walk.new_count, walk.new_extra_count))
+    if (TA_UNLIKELY(depth + walk.new_count > 2 * self->window) && !walk_grow(self, &walk))
         return walk_anew(self, domain);
-    push_new_states(self, walk.depth, walk.new_count);
+    push_new_states(self, depth, walk.new_count);
     return leaf_of_memo(self, domain);
 }
 

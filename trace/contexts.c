@@ -298,12 +298,22 @@ static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module
     return id;
 }
 
+/* The module of a frame, which mostly is that of the one before: no two have both the address and the salt. */
+TA_INLINE const struct ta__module *module_of(const struct ta__path_frame *frame, const struct ta__module *before)
+{
+    if (TA_LIKELY(before != NULL && frame->address - before->start < before->end - before->start &&
+                  frame->salt == before->salt))
+        return before;
+    return ta__module_at(ta__module_find_salted(frame->address, frame->salt));
+}
+
 uint32_t ta__context_of_path(uint32_t base, struct ta__path_frame *path, uint32_t length)
 {
+    const struct ta__module *module = NULL;
     uint32_t context = base;
     for (uint32_t i = 0; i < length; i++) {
-        uint64_t address = path[i].address;
-        uint32_t child = context_child(context, address, ta__module_find_salted(address, path[i].salt).v);
+        module = module_of(&path[i], module);
+        uint32_t child = context_child(context, path[i].address, module != NULL ? module->id.v : 0);
         path[i].context = child;
         if (child == 0) {
             ta__context_abandon(context, path, i);
@@ -314,6 +324,26 @@ uint32_t ta__context_of_path(uint32_t base, struct ta__path_frame *path, uint32_
         context = child;
     }
     return context;
+}
+
+int ta__context_is_path(uint32_t context, uint32_t base, struct ta__path_frame *path, uint32_t length)
+{
+    uint32_t module = 0, salt = 0; /* of the frame before */
+    for (uint32_t i = length; i-- > 0;) {
+        const struct ta__source_context *row = &tables->contexts[context];
+        /* What belonged to no module may since belong to one. */
+        if (row->address != path[i].address || row->module == 0)
+            return 0;
+        if (row->module != module) {
+            module = row->module;
+            salt = ta__module_at((ta__module_id){module})->salt;
+        }
+        if (salt != path[i].salt)
+            return 0;
+        path[i].context = context;
+        context = row->parent;
+    }
+    return context == base;
 }
 
 static void free_context(uint32_t id)

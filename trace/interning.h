@@ -80,6 +80,8 @@ size_t ta__tables_bytes_used(void);
 
 /* The path's context, or 0 when the tables are full. Hold it, or give it up with ta__context_release. */
 uint32_t ta__context_of_path(uint32_t base, struct ta__path_frame *path, uint32_t length);
+/* Is this context the path's? 0 where that cannot be said at once. Else the path's contexts are filled in. */
+int ta__context_is_path(uint32_t context, uint32_t base, struct ta__path_frame *path, uint32_t length);
 TA_INLINE void ta__context_hold(uint32_t context)
 {
     ta__tables.context_holders[context]++;

@@ -45,16 +45,27 @@ TA_INLINE const struct ta__kept_chunk *words_at(const struct ta__kept_path *path
     return (const struct ta__kept_chunk *)(const void *)(path->is_odd ? begin + sizeof(struct ta__kept_chunk) : begin);
 }
 
-/* The stack that a path's words lie in, as paths say it. */
-static uint64_t stack_of(const struct ta__thread *self, uint64_t sp)
+/* The stack that a path's words lie in, as paths say it. No path has so much room as does not fit. */
+static uint32_t room_of(const struct ta__thread *self, uint64_t sp, uint64_t stack_high)
 {
-    return sp >= self->own_low && sp < self->own_high ? 0 : self->stack_high;
+    if (sp >= self->own_low && sp < self->own_high)
+        return 0;
+    return stack_high - sp < UINT32_MAX ? (uint32_t)(stack_high - sp) : UINT32_MAX;
 }
 
-static void make_recent(const struct ta__near *near, struct ta__kept_head *head, const struct ta__kept_path *path)
+TA_INLINE struct ta__kept_path *recent_of(struct ta__near *near, const struct ta__kept_head *head)
 {
-    if (path->stack_high == 0)
-        head->recent = (uint32_t)((const char *)path - (const char *)near->paths);
+    return (struct ta__kept_path *)(void *)((char *)near->paths + head->recent);
+}
+
+/* It was found, or kept. */
+TA_INLINE void make_recent(struct ta__near *near, struct ta__kept_head *head, const struct ta__kept_path *path)
+{
+    if (TA_UNLIKELY(path->room != 0))
+        return;
+    if (head->recent != 0)
+        recent_of(near, head)->follower = (uint16_t)(path - near->paths);
+    head->recent = (uint32_t)((const char *)path - (const char *)near->paths);
 }
 
 /* The path whose words are what the stack has, among those with the registers of this one; NULL: none, and near->missing
@@ -63,7 +74,6 @@ TA_READS_STACKS_INLINE const struct ta__kept_path *find_words(struct ta__near *n
                                                               uint64_t sp)
 {
     const char *begin = (const char *)words_at(path);
-    uint32_t from = near->era | (uint32_t)(path - near->paths);
     for (const char *at = begin;;) {
         const struct ta__kept_chunk *chunk = (const struct ta__kept_chunk *)(const void *)at;
         if (ta__kept_all_same(ta__kept_chunk_same(chunk, sp, TA__KEPT_SAME_AT_FIRST))) {
@@ -77,35 +87,52 @@ TA_READS_STACKS_INLINE const struct ta__kept_path *find_words(struct ta__near *n
         while ((word = *(const uint64_t *)(sp + chunk->offsets[i])) == chunk->values[i])
             i++;
         uint32_t number = (uint32_t)(at - begin) + i;
-        const struct ta__kept_branch *branch = branch_at(near, from, number, word);
-        if (branch->from != from) {
-            near->missing = (struct ta__kept_branch){word, from, (uint16_t)number, 0};
-            return NULL;
+        int is_its_own = 1;
+        for (; path->parent != 0 && path->number >= number; is_its_own = 0)
+            path = &near->paths[path->parent];
+        if (is_its_own || words_at(path)[(at - begin) / (ptrdiff_t)sizeof *chunk].values[i] != word) {
+            uint32_t from = near->era | (uint32_t)(path - near->paths);
+            struct ta__kept_branch *branch = branch_at(near, from, number, word);
+            if (branch->from != from) {
+                near->missing = (struct ta__kept_branch){word, from, (uint16_t)number, 0};
+                near->missing_at = branch;
+                return NULL;
+            }
+            path = &near->paths[branch->to];
         }
-        path = &near->paths[branch->to];
-        from = near->era | branch->to;
         at += (const char *)words_at(path) - begin;
         begin = (const char *)words_at(path);
     }
 }
 
-__attribute__((noinline)) TA_READS_STACKS uint32_t ta__kept_find_further(const struct ta__thread *self, uint64_t ip,
-                                                                         uint64_t sp, uint64_t fp, uint32_t domain)
+/* Any path of these registers: the one that followed last time, the one found last, or the first; NULL: there is none. */
+TA_INLINE const struct ta__kept_path *path_of_registers(const struct ta__thread *self, struct ta__near *near,
+                                                        const struct ta__kept_head *head, uint64_t ip, uint64_t sp,
+                                                        uint64_t fp, uint32_t domain)
+{
+    const struct ta__kept_path *recent = recent_of(near, head), *path = &near->paths[recent->follower];
+    if (recent->follower != 0 && ta__kept_has_registers(path, ip, sp, fp, domain))
+        return path;
+    if (head->recent != 0 && ta__kept_has_registers(recent, ip, sp, fp, domain))
+        return recent;
+    for (uint32_t first = head->first; first != 0; first = path->next) {
+        path = &near->paths[first];
+        if (ta__kept_has_registers(path, ip, sp, fp, domain) && path->room == room_of(self, sp, self->stack_high))
+            return path;
+    }
+    return NULL;
+}
+
+__attribute__((noinline)) TA_READS_STACKS uint32_t ta__kept_search(const struct ta__thread *self,
+                                                                   struct ta__kept_head *head, uint64_t ip, uint64_t sp,
+                                                                   uint64_t fp, uint32_t domain)
 {
     struct ta__near *near = self->near;
-    struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
-    near->missing.from = 0;
-    for (uint32_t first = head->first; first != 0; first = near->paths[first].next) {
-        const struct ta__kept_path *path = &near->paths[first];
-        if (!ta__kept_has_registers(path, ip, sp, fp, domain) || path->stack_high != stack_of(self, sp))
-            continue;
-        path = find_words(near, path, sp);
-        if (path == NULL)
-            return 0;
-        make_recent(near, head, path);
-        return path->leaf;
-    }
-    return 0;
+    const struct ta__kept_path *path = path_of_registers(self, near, head, ip, sp, fp, domain);
+    if (path == NULL || (path = find_words(near, path, sp)) == NULL)
+        return 0;
+    make_recent(near, head, path);
+    return path->leaf;
 }
 
 /* ---- keeping ---- */
@@ -114,7 +141,7 @@ __attribute__((noinline)) TA_READS_STACKS uint32_t ta__kept_find_further(const s
 static int are_in_reach(const struct ta__thread *self, uint64_t sp, uint64_t stack_high)
 {
     const struct ta__state *top = &self->states[self->depth - 1];
-    if (stack_high - sp > UINT32_MAX)
+    if (stack_high - sp >= UINT32_MAX)
         return 0;
     for (uint32_t i = (top->flags & TA__STATE_ODD) != 0 ? top->slot_end : 0; i-- > 0;)
         if ((uintptr_t)self->slots[i].at - sp >= stack_high - sp)
@@ -150,22 +177,33 @@ TA_INLINE uint32_t copy_words(const struct ta__thread *self, uint64_t sp)
     return (uint32_t)(chunk - chunks);
 }
 
-/* Is this path's word `number` what the search missed, and are the words before it the other's? It might have more or fewer,
- * where a frame further out decides which words matter. */
+/* Are the first words of both chunks in one place, up to this one? */
+TA_INLINE int are_in_place(const struct ta__kept_chunk *one, const struct ta__kept_chunk *other, uint32_t last)
+{
+#if defined(__SSE2__)
+    const __m128i *a = (const void *)one->offsets, *b = (const void *)other->offsets;
+    uint32_t differ = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(*a, *b)) ^ 0xFFFF;
+    return differ << (28 - 4 * last) == 0;
+#else
+    while (one->offsets[last] == other->offsets[last] && last > 0)
+        last--;
+    return one->offsets[last] == other->offsets[last];
+#endif
+}
+
+/* Is this path's word `number` the one that the search missed, and are the words before it the other's? What they are both
+ * were found to be a moment ago, so that only their places are compared: there might be more or fewer, where a frame further
+ * out decides which words matter. */
 static int follows(const struct ta__kept_chunk *words, uint32_t chunks, const struct ta__kept_path *other,
-                   const struct ta__kept_branch *missing)
+                   uint32_t number)
 {
     const struct ta__kept_chunk *its = words_at(other);
-    uint32_t number = missing->number;
     if (number >= chunks * sizeof *words)
         return 0;
     for (; number >= sizeof *words; number -= (uint32_t)sizeof *words, words++, its++)
-        if (memcmp(words, its, sizeof *words) != 0)
+        if (!are_in_place(words, its, TA__KEPT_CHUNK - 1))
             return 0;
-    for (uint32_t i = 0; i < number; i++)
-        if (words->values[i] != its->values[i] || words->offsets[i] != its->offsets[i])
-            return 0;
-    return words->values[number] == missing->word && words->offsets[number] == its->offsets[number];
+    return are_in_place(words, its, number);
 }
 
 /* Where the path will be found: by a branch from where the search for it ended, or as the first of its registers. 0: it
@@ -174,17 +212,20 @@ static int make_findable(struct ta__near *near, struct ta__kept_head *head, uint
 {
     struct ta__kept_path *path = &near->paths[index];
     struct ta__kept_branch missing = near->missing;
+    path->follower = 0;
+    path->parent = (uint16_t)(missing.from % ERA_STEP);
     if (missing.from == 0) {
         path->next = head->first;
         head->first = (uint16_t)index;
         return 1;
     }
-    const struct ta__kept_path *other = &near->paths[missing.from % ERA_STEP];
-    if (other->fp_mask != path->fp_mask || other->stack_high != path->stack_high ||
-        !follows(words_at(path), chunks, other, &missing))
+    const struct ta__kept_path *other = &near->paths[path->parent];
+    if (other->fp_mask != path->fp_mask || other->room != path->room ||
+        !follows(words_at(path), chunks, other, missing.number))
         return 0;
+    path->number = missing.number;
     missing.to = (uint16_t)index;
-    *branch_at(near, missing.from, missing.number, missing.word) = missing;
+    *near->missing_at = missing;
     near->branches_used++;
     return 1;
 }
@@ -212,9 +253,8 @@ __attribute__((noinline)) void ta__kept_keep(struct ta__thread *self, uint64_t i
     path->chunks_begin = -(int32_t)((chunks + chunks % 2) * sizeof near->chunks[0]);
     path->leaf = leaf;
     path->domain = domain;
-    path->next = 0;
     path->is_odd = chunks & 1;
-    path->stack_high = stack_of(self, sp) != 0 ? stack_high : 0;
+    path->room = room_of(self, sp, stack_high);
     struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
     if (!make_findable(near, head, near->paths_used, chunks))
         return;

@@ -8,14 +8,17 @@
  *   heads        by return address and sp: the first path of these registers; and the latest path found
  *   path         one stack: its words, innermost first, are values of its chunks, found at sp + offsets
  *   branches     (path, number of a word, what it is now) → the first path that has the words before it, and this one
+ *   follower     of a path: the one that was found next of this head; programs repeat the order of their requests
  *
  *        head ──▶ path  a b c d e
  *                         │   └ x ──▶ path  a b c d x           of a stack  a y c z:  its second word is not b, but
  *                         └ y ──▶ path  a y c d e               a path has y there; its fourth is not d, and none
  *                                         └ w ──▶ path  a y c w e      has z: it is not kept, and would go there
  *
- * So each word is compared once, and a stack that is not found is known to be that of no path. Only the owner reads and
- * writes. When there is no more room, or rules or limit change, all is forgotten at once. */
+ * So each word is compared once, and a stack that is not found is known to be that of no path. A search may begin at any
+ * path of the registers, and begins at the follower of the path found last: where a word differs that the path has in common
+ * with the one it branches off from, the search goes on in that one. Only the owner reads and writes. When there is no more
+ * room, or rules or limit change, all is forgotten at once. */
 #ifndef TA_TRACE_KEPT_STACKS_H
 #define TA_TRACE_KEPT_STACKS_H
 
@@ -74,10 +77,16 @@ struct ta__kept_path {
     int32_t chunks_begin; /* from there, in bytes */
     uint32_t leaf;
     uint32_t domain;
-    uint16_t next; /* another path with the same head, of other registers */
+    uint32_t room;   /* from sp to the end of the stack that all its words lie in; 0: the stack is the thread's own */
+    uint16_t parent; /* the path that it branches off from; 0: none */
+    union {
+        uint16_t number; /* of the first word that differs from the parent's */
+        uint16_t next;   /* without a parent: another path with the same head, of other registers */
+    };
+    uint16_t follower; /* 0: not known */
     uint8_t is_odd;
-    uint64_t stack_high; /* of the stack that all its words lie in; 0: the thread's own */
 };
+_Static_assert(sizeof(struct ta__kept_path) == TA_CACHE_LINE, "one line");
 
 struct ta__kept_head {
     uint32_t recent; /* the path found last, tried first, if it is on the thread's own stack: its distance in bytes */
@@ -101,6 +110,7 @@ struct ta__near {
     uint32_t keeps_none;            /* there are so few requests to answer that keeping stacks would only take memory */
     uint32_t era;                   /* above the bits of a path's number */
     struct ta__kept_branch missing; /* what the last search would have needed to go on; from 0: nothing */
+    struct ta__kept_branch *missing_at; /* the empty entry where that would have been */
     struct ta__near_rule rules[TA__NEAR_RULES];
     struct ta__near_leaf leaves[TA__NEAR_LEAVES];
     struct ta__near_site sites[TA__NEAR_SITES];
@@ -173,7 +183,8 @@ TA_INLINE int ta__kept_all_same(uint64_t differs)
 }
 #endif
 
-TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_path *path, uint64_t sp)
+/* `gives_up`: at the first few words that have not, where they are expected to differ. */
+TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_path *path, uint64_t sp, int gives_up)
 {
     const struct ta__kept_chunk *end = (const struct ta__kept_chunk *)(const void *)path->chunks_end;
     const struct ta__kept_chunk *at =
@@ -186,12 +197,23 @@ TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_path *pat
     odd:
         same = ta__kept_chunk_same(at + 1, sp, same);
         at += 2;
+        if (gives_up && !ta__kept_all_same(same))
+            return 0;
     } while (at != end);
-    return ta__kept_all_same(same);
+    return gives_up || ta__kept_all_same(same);
 }
 
-/* The leaf of any stack that is kept and unchanged, or 0; it is then the most recent one of its head. */
-uint32_t ta__kept_find_further(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint32_t domain);
+/* The leaf of any stack of this head that is kept and unchanged, or 0; it is then the most recent one. */
+uint32_t ta__kept_search(const struct ta__thread *self, struct ta__kept_head *head, uint64_t ip, uint64_t sp,
+                         uint64_t fp, uint32_t domain);
+
+TA_INLINE uint32_t ta__kept_find_further(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
+                                         uint32_t domain)
+{
+    struct ta__kept_head *head = &self->near->heads[ta__kept_head_of(ip, sp)];
+    self->near->missing.from = 0;
+    return head->first != 0 ? ta__kept_search(self, head, ip, sp, fp, domain) : 0;
+}
 
 /* The leaf of the stack that was found last of those that begin like this one, if it is unchanged; or 0. The rules that
  * it was found by are still true: who changes them changes the gate. */
@@ -202,8 +224,29 @@ TA_INLINE uint32_t ta__kept_find_recent(const struct ta__thread *self, uint64_t 
     const struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
     const struct ta__kept_path *path =
         (const struct ta__kept_path *)(const void *)((const char *)near->paths + head->recent);
-    if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp)))
+    if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp, 0)))
         return 0;
+    if (path->leaf == 0)
+        __builtin_unreachable();
+    return path->leaf;
+}
+
+/* The same of the stack that followed that one the last time; it is then the most recent one. */
+TA_INLINE uint32_t ta__kept_find_following(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
+                                           uint32_t domain)
+{
+    const char *paths = (const char *)self->near->paths;
+    const struct ta__kept_head *head = &self->near->heads[ta__kept_head_of(ip, sp)];
+    const struct ta__kept_path *recent = (const struct ta__kept_path *)(const void *)(paths + head->recent);
+    const struct ta__kept_path *path =
+        (const struct ta__kept_path *)(const void *)(paths + recent->follower * sizeof *path);
+    if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp, 1)))
+        return 0;
+    /* All of that once more, where registers are dearer than a few instructions. */
+    ip = path->ip;
+    __asm__("" : "+r"(ip), "+r"(self));
+    struct ta__near *near = self->near;
+    near->heads[ta__kept_head_of(ip, sp)].recent = (uint32_t)((const char *)path - (const char *)near->paths);
     if (path->leaf == 0)
         __builtin_unreachable();
     return path->leaf;

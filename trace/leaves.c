@@ -23,7 +23,7 @@ enum { FIRST_INDEX_BITS = 10, SPENT_SHARE = 4, ROWS_PER_PAGE = 4096 / sizeof(str
 #define HASH_GONE UINT64_C(2)
 
 struct ta__leaf_index *ta__leaf_index;
-uint32_t ta__leaf_first = 1;
+uint32_t ta__leaf_first = TA__LEAF_FIRST;
 uint32_t ta__leaf_meaning;
 static struct ta__tables *const tables = &ta__tables;
 static uint32_t old_generations; /* a bit for each place in tables->indexes that ta__leaf_index_note_old found old */
@@ -421,13 +421,27 @@ static uint32_t leaf_under(uint64_t hash, uint32_t context, uint32_t total, uint
     return leaf;
 }
 
+/* The path's context, as the leaf that was found once by this hash has it; 0: none was, or it is another path's. */
+static uint32_t context_met_once(uint64_t hash, uint32_t base, struct ta__path_frame *path, uint32_t length)
+{
+    const struct ta__leaf_entry *entry = entry_from(ta__leaf_index, hash);
+    while (entry->hash != hash && entry->hash != 0)
+        entry = entry_behind(ta__leaf_index, entry);
+    if (entry->hash == 0 || (entry->trust & TA__TRUST_NEVER) != 0)
+        return 0;
+    uint32_t context = tables->leaves[entry->leaf].context;
+    return ta__context_is_path(context, base, path, length) ? context : 0;
+}
+
 uint32_t ta__leaf_intern(uint64_t hash, uint32_t base, struct ta__path_frame *path, uint32_t length, uint32_t total,
                          uint32_t domain, uint32_t flags)
 {
     if (tables->contexts == NULL)
         return 0;
     ta__lock_acquire(&tables->lock);
-    uint32_t context = ta__context_of_path(base, path, length);
+    uint32_t context = context_met_once(hash, base, path, length);
+    if (context == 0)
+        context = ta__context_of_path(base, path, length);
     if (TA_UNLIKELY(ta__attribution_decides(domain)))
         domain = context != 0 ? tables->attributions[context] & TA__ATTRIBUTION_INDEX : 0;
     uint32_t leaf = leaf_under(hash, context, total, domain, flags);
@@ -512,7 +526,7 @@ int ta__leaves_are_spent(void)
 void ta__leaves_renumber(void)
 {
     ta__lock_acquire(&tables->lock);
-    ta__store_relaxed(&ta__leaf_first, 1u);
+    ta__store_relaxed(&ta__leaf_first, (uint32_t)TA__LEAF_FIRST);
     ta__store_release(&tables->leaf_count, 1u);
     tables->oldest_leaf = 1;
     ta__lock_release(&tables->lock);

@@ -59,6 +59,7 @@ struct ta__thread {
     int64_t sample_left; /* sampled mode: bytes until the next sample */
 
     /* -- cold -- */
+    void *lined;                         /* alloc: the part of the heap of such blocks at lines, domain 0 */
     void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later; atomic */
     struct ta__domain_parts *domains;    /* alloc: this thread's part of all other domains; read by any, acquire */
     uint32_t crossed;                    /* alloc: index of a domain whose limit was crossed; 0 = none */

@@ -47,7 +47,8 @@ uint32_t ta__context_count(void);
 uint32_t ta__contexts_used(void);
 uint32_t ta__leaf_count(void);
 uint32_t ta__leaves_used(void);
-/* Of the present epoch: lower numbers in headers are of earlier ones, and no trace. */
+/* Of the present epoch: lower numbers in headers are of earlier ones, and no trace. In the first epoch there are none. */
+enum { TA__LEAF_FIRST = 1 };
 extern uint32_t ta__leaf_first;
 /* Between the two no number is used again: who looks at more than what a live block holds. Not inside an operation.
  * open answers how often numbers have been used again. */
@@ -106,17 +107,24 @@ TA_NODISCARD TA_INLINE int ta__count_in(struct ta__thread *self, uint32_t leaf, 
     return ta__count_in_row(self, &self->counts[leaf], size);
 }
 
-/* The headroom is negative: current has a new highest value. Flushes when it is high enough. */
-TA_INLINE void ta__counters_new_high(struct ta__thread *self)
+/* The headroom is negative: current has a new highest value, which is remembered. 0: it is so high that
+ * ta__counters_new_high must do more. */
+TA_NODISCARD TA_INLINE int ta__counters_raise(struct ta__thread *self)
 {
-    int64_t high = self->high - self->headroom;
+    int64_t high = self->high - ta__load_relaxed(&self->headroom); /* read again, so that it is kept for nobody else */
     if (TA_UNLIKELY(high > TA__FLUSH_BYTES ||
-                    ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown))) {
-        ta__counters_due(self, high);
-        return;
-    }
+                    ta__load_relaxed(&ta__counters_flushed) + high >= ta__load_relaxed(&ta__peak_due.grown)))
+        return 0;
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
+    return 1;
+}
+
+/* The same; flushes when it is high enough. */
+TA_INLINE void ta__counters_new_high(struct ta__thread *self)
+{
+    if (TA_UNLIKELY(!ta__counters_raise(self)))
+        ta__counters_due(self, self->high - self->headroom);
 }
 
 /* An allocation that came to nothing. */

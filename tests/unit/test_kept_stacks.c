@@ -8,6 +8,7 @@
 #include <unity.h>
 
 #include "alloc/alloc.h"
+#include "alloc/header.h"
 #include "trace/kept_stacks.h"
 #include "tracealloc.h"
 
@@ -185,6 +186,42 @@ static void test_another_limit_forgets_what_was_kept(void)
     }
 }
 
+/* ---- what follows, and where a search begins ---- */
+
+static const struct ta__kept_chunk *words_of(const struct ta__kept_path *path)
+{
+    return (const struct ta__kept_chunk *)(const void *)(path->chunks_end + path->chunks_begin) + path->is_odd;
+}
+
+/* Does the path differ from the one it branches off from where it says so, and no earlier? */
+static int is_branch_of(const struct ta__kept_path *path, const struct ta__kept_path *other)
+{
+    const struct ta__kept_chunk *words = words_of(path), *its = words_of(other);
+    uint32_t chunk = path->number / sizeof *words, number = path->number % sizeof *words;
+    return path->ip == other->ip && path->sp == other->sp && path->room == other->room &&
+           (other->parent == 0 || other->number < path->number) && memcmp(words, its, chunk * sizeof *words) == 0 &&
+           memcmp(words[chunk].values, its[chunk].values, number * sizeof(uint64_t)) == 0 &&
+           words[chunk].values[number] != its[chunk].values[number] &&
+           words[chunk].offsets[number] == its[chunk].offsets[number];
+}
+
+/* Numbers of paths are of what is kept now, and followers of the same head. */
+static int is_kept_in_order(void)
+{
+    const struct ta__near *near = ta__self->near;
+    for (uint32_t i = 0; i < near->paths_used; i++) {
+        const struct ta__kept_path *path = &near->paths[i];
+        if (path->follower >= near->paths_used || path->parent >= near->paths_used)
+            return 0;
+        const struct ta__kept_path *next = &near->paths[path->follower];
+        if (path->follower != 0 && ta__kept_head_of(path->ip, path->sp) != ta__kept_head_of(next->ip, next->sp))
+            return 0;
+        if (path->parent != 0 && !is_branch_of(path, &near->paths[path->parent]))
+            return 0;
+    }
+    return 1;
+}
+
 NOINLINE static size_t deep(int depth, struct request *request)
 {
     if (depth == 0) {
@@ -203,7 +240,176 @@ static void test_more_stacks_than_there_is_room_for_are_still_told_apart(void)
             struct request request = {.site = (depth + round) % SITES, .way = depth % WAYS};
             TEST_ASSERT_EQUAL_size_t(1, deep(depth, &request));
             ta_free(request.block);
+            TEST_ASSERT_TRUE(depth % 16 != 0 || is_kept_in_order());
         }
+}
+
+enum { LEVELS = 6, CHOICES = 1 << LEVELS };
+
+/* One of 64 stacks: each frame calls the next from one of two places. */
+NOINLINE static void *choose(int levels, unsigned which)
+{
+    void *block;
+    if (levels == 0) {
+        block = ta_malloc(10);
+        KEEP(block);
+    } else if ((which & 1) != 0) {
+        block = choose(levels - 1, which >> 1);
+        __asm__ volatile("nop # one place" ::: "memory");
+    } else {
+        block = choose(levels - 1, which >> 1);
+        __asm__ volatile("nop # the other place" ::: "memory");
+    }
+    KEEP(block);
+    return block;
+}
+
+/* The stacks as they were when each was first met: walked. */
+struct chosen {
+    void *frames[CHOICES][FRAMES];
+    size_t counts[CHOICES];
+};
+
+static int is_as_before(struct chosen *known, unsigned which, const void *block)
+{
+    void *frames[FRAMES];
+    size_t count = ta_get_object_traceback(block, frames, FRAMES, NULL);
+    if (known->counts[which] == 0) {
+        known->counts[which] = count;
+        memcpy(known->frames[which], frames, count * sizeof *frames);
+    }
+    return count > LEVELS + 1 && count == known->counts[which] &&
+           memcmp(known->frames[which], frames, count * sizeof *frames) == 0;
+}
+
+/* All stacks in one order after another, and many times in one; one call for all, so that they are the same stacks. */
+NOINLINE static const char *run_orders(struct chosen *known, unsigned orders)
+{
+    static const unsigned steps[] = {1, CHOICES - 1, 29, 3};
+    const char *complaint = NULL;
+    for (unsigned i = 0; i < orders * 3 * CHOICES; i++) {
+        unsigned which = i * steps[i / 3 / CHOICES % 4] % CHOICES;
+        void *block = choose(LEVELS, which);
+        if (!is_as_before(known, which, block))
+            complaint = "another stack";
+        ta_free(block);
+    }
+    KEEP(known);
+    return complaint;
+}
+
+static const char *chosen_are_told_apart(const struct chosen *known)
+{
+    for (unsigned one = 0; one < CHOICES; one++)
+        for (unsigned other = 0; other < one; other++)
+            if (memcmp(known->frames[one], known->frames[other], sizeof known->frames[one]) == 0)
+                return "two stacks are one";
+    return is_kept_in_order() ? NULL : "what is kept does not hang together";
+}
+
+static void expect_no_complaint(const char *complaint, int line)
+{
+    if (complaint != NULL)
+        UNITY_TEST_FAIL((UNITY_LINE_TYPE)line, complaint);
+}
+#define EXPECT_NO_COMPLAINT(complaint) expect_no_complaint(complaint, __LINE__)
+
+/* A guess may be wrong; what is kept is found wherever the search begins, and so is never kept again. */
+static void test_stacks_are_found_in_any_order_and_kept_once(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    TEST_IGNORE_MESSAGE("this sanitizer leaves no jumps to other functions: the return address is one of ours");
+#endif
+    static struct chosen known;
+    struct request first = {.site = 0};
+    outer(&first); /* the thread adapts */
+    ta_free(first.block);
+    for (int round = 0; round < 3; round++) {
+        int before = kept_now();
+        EXPECT_NO_COMPLAINT(run_orders(&known, 4));
+        TEST_ASSERT_EQUAL_INT(round == 0 ? before + CHOICES : before, kept_now());
+        EXPECT_NO_COMPLAINT(chosen_are_told_apart(&known));
+    }
+}
+
+/* A kept stack by its leaf, of which there is one. */
+static uint32_t path_of(const void *block)
+{
+    const struct ta__near *near = ta__self->near;
+    uint32_t leaf = ta__mark_leaf(ta__mark_of(block)), path = near->paths_used - 1;
+    while (path > 0 && near->paths[path].leaf != leaf)
+        path--;
+    return path;
+}
+
+NOINLINE static void run_sequence(const unsigned *sequence, size_t length, uint32_t *paths)
+{
+    for (size_t i = 0; i < length; i++) {
+        void *block = choose(LEVELS, sequence[i]);
+        paths[sequence[i]] = path_of(block);
+        ta_free(block);
+    }
+    KEEP(paths);
+}
+
+static uint32_t follower_of(uint32_t path)
+{
+    return ta__self->near->paths[path].follower;
+}
+
+static void test_the_follower_is_what_came_next_last_time(void)
+{
+    static const unsigned sequence[] = {7, 3, 7, 3, 7, 3, 5, 7, 7, 5, 7, 5};
+    uint32_t paths[CHOICES];
+    run_sequence(sequence, 5, paths);
+    TEST_ASSERT_TRUE(paths[7] != 0 && paths[3] != 0 && paths[3] != paths[7]);
+    run_sequence(sequence, 2, paths);
+    TEST_ASSERT_EQUAL_UINT32(paths[3], follower_of(paths[7]));
+    TEST_ASSERT_EQUAL_UINT32(paths[7], follower_of(paths[3]));
+    run_sequence(sequence, sizeof sequence / sizeof *sequence, paths);
+    TEST_ASSERT_EQUAL_UINT32(paths[5], follower_of(paths[7])); /* the same one twice is none that follows */
+    TEST_ASSERT_EQUAL_UINT32(paths[7], follower_of(paths[5]));
+    TEST_ASSERT_TRUE(is_kept_in_order());
+}
+
+static void *run_other_orders(void *known)
+{
+    memset(known, 0, sizeof(struct chosen));
+    const char *complaint = run_orders(known, 2);
+    return (void *)(uintptr_t)(complaint != NULL ? complaint : chosen_are_told_apart(known));
+}
+
+/* Followers are numbers of what is kept: none of them is left when that is forgotten, or is another thread's. */
+static void test_followers_end_with_what_was_kept(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    TEST_IGNORE_MESSAGE("this sanitizer leaves no jumps to other functions: the return address is one of ours");
+#endif
+    static struct chosen known;
+    for (int round = 0; round < 6; round++) {
+        static const unsigned few[] = {1, 2, 1, 2, 1, 2};
+        uint32_t paths[CHOICES];
+        pthread_t thread;
+        void *complaint;
+        memset(&known, 0, sizeof known);
+        EXPECT_NO_COMPLAINT(run_orders(&known, 4));
+        switch (round % 3) {
+        case 0:
+            ta__kept_forget(ta__self->near); /* as when there is no more room */
+            break;
+        case 1:
+            ta_clear_traces();
+            break;
+        default:
+            ta_stop();
+            TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+        }
+        run_sequence(few, sizeof few / sizeof *few, paths); /* fewer than before */
+        TEST_ASSERT_TRUE(is_kept_in_order());
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, run_other_orders, &known));
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, &complaint)); /* the next one has its memory */
+        TEST_ASSERT_NULL(complaint);
+    }
 }
 
 /* ---- frames that are found by the frame pointer -------------------------------------------------------------------
@@ -424,6 +630,9 @@ int main(void)
     RUN_TEST(test_stacks_met_in_turn_are_kept_after_the_second_time);
     RUN_TEST(test_another_limit_forgets_what_was_kept);
     RUN_TEST(test_more_stacks_than_there_is_room_for_are_still_told_apart);
+    RUN_TEST(test_stacks_are_found_in_any_order_and_kept_once);
+    RUN_TEST(test_the_follower_is_what_came_next_last_time);
+    RUN_TEST(test_followers_end_with_what_was_kept);
     RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
     RUN_TEST(test_a_change_further_out_changes_the_stacks_of_all_frames_further_in);
     RUN_TEST(test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_same);

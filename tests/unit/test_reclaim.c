@@ -544,39 +544,79 @@ static void test_no_number_becomes_free_before_each_thread_was_outside(void)
 
 /* ---- two stacks with one hash ---- */
 
-static uint32_t intern(uint64_t hash, uint64_t address)
+static uint32_t intern(uint64_t hash, uint64_t outer, uint64_t address)
 {
-    struct ta__path_frame path[2] = {{.address = 77}, {.address = address}};
+    struct ta__path_frame path[2] = {{.address = outer}, {.address = address}};
     uint32_t gate;
     struct ta__thread *self = ta__begin(&gate);
     uint32_t leaf = ta__leaf_intern(hash, 0, path, 2, 2, 0, 0);
     ta__end(self, gate);
+    uint32_t context = ta__leaves()[leaf].context;
+    TEST_ASSERT_EQUAL_UINT32(context, path[1].context);
+    TEST_ASSERT_EQUAL_UINT32(ta__contexts()[context].parent, path[0].context);
     return leaf;
 }
 
 /* Which of them a hash without the whole stack means nobody can say: it is never found without being compared. */
-static void test_stacks_with_one_hash_are_told_apart_and_never_believed(void)
+static void tell_apart(uint64_t hash, const uint64_t (*path)[2])
 {
-    const uint64_t hash = ta__leaf_hash(0x1234567, 2, 0), other = ta__leaf_hash(0x7654321, 2, 0);
-    TEST_ASSERT_EQUAL(0, ta_start(10));
-    ta_free(ta_malloc(1)); /* the tables are there */
-    uint32_t one = intern(hash, 1000);
+    uint32_t one = intern(hash, path[0][0], path[0][1]);
     TEST_ASSERT_EQUAL_UINT32(0, ta__leaf_find(hash)); /* seen once */
-    uint32_t two = intern(hash, 2000);
+    uint32_t two = intern(hash, path[1][0], path[1][1]);
     TEST_ASSERT_TRUE(one != 0 && two != 0 && one != two);
     for (int i = 0; i < 3; i++) {
         TEST_ASSERT_EQUAL_UINT32(0, ta__leaf_find(hash));
-        TEST_ASSERT_EQUAL_UINT32(one, intern(hash, 1000));
+        TEST_ASSERT_EQUAL_UINT32(one, intern(hash, path[0][0], path[0][1]));
         TEST_ASSERT_EQUAL_UINT32(0, ta__leaf_find(hash));
-        TEST_ASSERT_EQUAL_UINT32(two, intern(hash, 2000));
+        TEST_ASSERT_EQUAL_UINT32(two, intern(hash, path[1][0], path[1][1]));
     }
-    uint32_t three = intern(hash, 3000);
+    uint32_t three = intern(hash, path[2][0], path[2][1]);
     TEST_ASSERT_TRUE(three != one && three != two);
     TEST_ASSERT_EQUAL_UINT32(0, ta__leaf_find(hash));
-    uint32_t alone = intern(other, 1000);
-    TEST_ASSERT_TRUE(alone != one);
-    TEST_ASSERT_EQUAL_UINT32(alone, intern(other, 1000)); /* compared, and the same: from now on it is believed */
-    TEST_ASSERT_EQUAL_UINT32(alone, ta__leaf_find(other));
+}
+
+static void test_stacks_with_one_hash_are_told_apart_and_never_believed(void)
+{
+    const uint64_t hash = ta__leaf_hash(0x1234567, 2, 0), other = ta__leaf_hash(0x7654321, 2, 0);
+    const uint64_t within = (uintptr_t)&intern; /* an object that is loaded, and addresses that belong to none */
+    const uint64_t inner[3][2] = {{77, 1000}, {77, 2000}, {77, 3000}};
+    const uint64_t loaded_inner[3][2] = {{within, within + 1}, {within, within + 2}, {within, within + 3}};
+    const uint64_t loaded_outer[3][2] = {{within + 1, within}, {within + 2, within}, {within + 3, within}};
+    const uint64_t any[3][2] = {{within, 1000}, {1000, within}, {1000, 2000}};
+    TEST_ASSERT_EQUAL(0, ta_start(10));
+    ta_free(ta_malloc(1)); /* the tables are there */
+    tell_apart(hash, inner);
+    tell_apart(hash ^ 2, loaded_inner);
+    tell_apart(hash ^ 4, loaded_outer);
+    tell_apart(hash ^ 8, any);
+    for (uint64_t i = 0; i < 2; i++) {
+        uint64_t address = i == 0 ? 1000 : within + 1;
+        uint32_t alone = intern(other ^ 2 * i, 77, address);
+        TEST_ASSERT_EQUAL_UINT32(alone, intern(other ^ 2 * i, 77, address)); /* compared: from now on it is believed */
+        TEST_ASSERT_EQUAL_UINT32(alone, ta__leaf_find(other ^ 2 * i));
+    }
+    ta_stop();
+}
+
+/* A stack that was met once is compared with what is interned: as far as the beginning that is known, and no further. */
+static void test_a_stack_met_again_is_the_same_where_it_goes_on_from_another_one(void)
+{
+    const uint64_t hash = ta__leaf_hash(0x1234567, 3, 0), within = (uintptr_t)&intern;
+    TEST_ASSERT_EQUAL(0, ta_start(10));
+    ta_free(ta_malloc(1));
+    uint32_t ways[2];
+    for (uint64_t i = 0; i < 2; i++) /* two beginnings */
+        ways[i] = ta__leaves()[intern(ta__leaf_hash(i, 2, 0), within + i, within)].context;
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 2; i++) {
+            struct ta__path_frame path = {.address = within + 9};
+            uint32_t gate;
+            struct ta__thread *self = ta__begin(&gate);
+            uint32_t leaf = ta__leaf_intern(hash, ways[i], &path, 1, 3, 0, 0);
+            ta__end(self, gate);
+            TEST_ASSERT_EQUAL_UINT32(path.context, ta__leaves()[leaf].context);
+            TEST_ASSERT_EQUAL_UINT32(ways[i], ta__contexts()[path.context].parent);
+        }
     ta_stop();
 }
 
@@ -624,5 +664,6 @@ int main(int count, char **arguments)
     RUN_TEST(test_clearing_meanwhile_leaves_only_what_came_after);
     RUN_TEST(test_no_number_becomes_free_before_each_thread_was_outside);
     RUN_TEST(test_stacks_with_one_hash_are_told_apart_and_never_believed);
+    RUN_TEST(test_a_stack_met_again_is_the_same_where_it_goes_on_from_another_one);
     return UNITY_END();
 }

@@ -457,8 +457,10 @@ void ta__modules_begin(void)
     ta__add_acq_rel(&ta__modules_generation, 1);
     ta__rules_forget();
 
-    /* The loader's range is wanted before any stack has passed through it. */
+    /* The loader's range is wanted before any stack has passed through it; what the program's file is called, while it may be
+     * asked: it may forbid itself system calls. */
     struct ta__module scratch;
+    ta__module_describe(getauxval(AT_PHDR), &scratch);
     if (&_r_debug != NULL && _r_debug.r_ldbase != 0)
         ta__module_describe(_r_debug.r_ldbase, &scratch);
     errno = saved_errno;
