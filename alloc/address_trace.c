@@ -27,40 +27,47 @@ static size_t frames_of_leaf(uint32_t leaf, void **frames, size_t max, size_t *t
     return count;
 }
 
-/* The leaf of a live block of ours that is traced; 0: it is none. */
+/* The leaf of a live block of ours that is traced; 0: it is none. Within a look. */
 static uint32_t traced_leaf(const void *block)
 {
     struct ta__live_block live;
-    if (block == NULL || !ta__process_is_ready() || !ta__live_block(block, &live))
+    if (block == NULL || !ta__live_block(block, &live))
         return 0;
     return (live.kind & TA__KIND_TRACED) != 0 && ta__trace_is_present(live.leaf) ? live.leaf : 0;
+}
+
+/* The leaf of what is at an address of the domain; 0: nothing that is traced. A handler leaves alone what ta_track
+ * recorded: the operation that it interrupted may hold the lock. */
+static uint32_t leaf_of(const struct ta__look *look, uint32_t domain, uintptr_t address)
+{
+    struct ta__tracked tracked;
+    if (look->self != NULL && ta__tracked_find(domain, address, &tracked))
+        return tracked.leaf;
+    uint32_t leaf = traced_leaf((const void *)address);
+    return ta__leaf_domain(leaf) == domain ? leaf : 0;
 }
 
 size_t ta_get_traceback(uint32_t domain, uintptr_t address, void **frames, size_t max, size_t *total)
 {
     if (total != NULL)
         *total = 0;
-    if (!ta_is_tracing())
-        return 0;
-    struct ta__tracked tracked;
-    struct ta__shut shut = ta__shut();
-    int index = ta__domain_known(domain);
-    int is_tracked = index >= 0 && ta__tracked_find((uint32_t)index, address, &tracked);
-    ta__open(&shut);
-    if (index < 0)
-        return 0;
-    if (is_tracked)
-        return frames_of_leaf(tracked.leaf, frames, max, total);
-    uint32_t leaf = traced_leaf((const void *)address);
-    if (leaf == 0 || ta__leaf_domain(leaf) != (uint32_t)index)
-        return 0;
-    return frames_of_leaf(leaf, frames, max, total);
+    struct ta__look look;
+    size_t count = 0;
+    if (ta__look(&look) && ta_is_tracing()) {
+        int index = ta__domain_known(domain);
+        uint32_t leaf = index >= 0 ? leaf_of(&look, (uint32_t)index, address) : 0;
+        count = leaf != 0 ? frames_of_leaf(leaf, frames, max, total) : 0;
+    }
+    ta__end_look(&look);
+    return count;
 }
 
 size_t ta_get_object_traceback(const void *block, void **frames, size_t max, size_t *total)
 {
-    uint32_t leaf = ta_is_tracing() ? traced_leaf(block) : 0;
+    struct ta__look look;
+    uint32_t leaf = ta__look(&look) && ta_is_tracing() ? traced_leaf(block) : 0;
     uint32_t number = leaf != 0 ? ta__domain_at(ta__leaf_domain(leaf))->number : 0;
+    ta__end_look(&look);
     return ta_get_traceback(number, (uintptr_t)block, frames, max, total);
 }
 

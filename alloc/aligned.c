@@ -1,6 +1,6 @@
 /* aligned.c: requests with an alignment. Up to 16 they are malloc's own; above, a plain block is one that stands at such an
- * address by itself, and one with a header is made larger and the header placed so that the user pointer is aligned
- * (header.h draws it).
+ * address by itself. So is a small one with a header, up to TA__LINE, in a heap of its own; any other is made larger and
+ * the header placed so that the user pointer is aligned (header.h draws it).
  *
  * Small ones from pages of the thread's own are served here, the others by slow.c. */
 #include "alloc/fast_path.h"
@@ -18,9 +18,17 @@ TA_INLINE int is_power_of_two(size_t number)
     return number != 0 && (number & (number - 1)) == 0;
 }
 
+/* Does the smallest block of that alignment do, and is it small? */
+TA_INLINE int is_usual(size_t alignment, size_t size)
+{
+    return size - 1 < alignment && alignment - 17 < TA__SMALL_REQUEST_MAX - 16;
+}
+
 /* A plain block of a page whose blocks are all aligned like that; NULL: there is none at hand. */
 TA_INLINE void *plain_block(size_t alignment, size_t size, struct ta__thread *self)
 {
+    if (TA_LIKELY(is_usual(alignment, size)))
+        return ta__heap_pop(self->theap, alignment);
     size_t natural = ta__heap_natural_size(size, alignment);
     return natural - 1 < TA__SMALL_REQUEST_MAX ? ta__heap_pop(self->theap, natural) : NULL;
 }
@@ -60,6 +68,25 @@ TA_INLINE void *aligned_within(void *block, size_t alignment, size_t size, struc
     return user;
 }
 
+/* Would a block at a line do for it, where it has a header? Those are blocks like any other: no header is moved up. */
+TA_INLINE int is_lined(size_t alignment, size_t size)
+{
+    return alignment - 17 < TA__LINE - 16 && size <= TA__SMALL_REQUEST_MAX - TA__MARK_SIZE;
+}
+
+/* A block with a header, of a line or of what room the alignment takes; NULL: there is none at hand. */
+TA_INLINE void *block_with_header(size_t alignment, size_t size, struct ta__thread *self)
+{
+    if (!is_lined(alignment, size))
+        return ta__heap_pop(self->headed, with_alignment(alignment, size));
+    size_t bytes = ta__heap_lines(size);
+    void *block = ta__heap_pop(self->lined, bytes);
+    if (TA_LIKELY(block != NULL) || ta__lined_part(self) == NULL)
+        return block;
+    block = ta__heap_pop_freed(self->lined, bytes);
+    return block != NULL ? block : ta__heap_refill(self->lined, bytes);
+}
+
 /* Small requests in the modes that are made for speed, from anywhere; NULL, and nothing done: the slow path must be taken. */
 TA_INLINE void *small_block(size_t alignment, size_t size, const struct ta__caller *caller)
 {
@@ -75,7 +102,7 @@ TA_INLINE void *small_block(size_t alignment, size_t size, const struct ta__call
         return NULL;
     uint32_t leaf = self->way == TA__WAY_STACK ? ta__capture(self, caller->ip, caller->sp, caller->fp, 0)
                                                : ta__capture_site(self, caller->ip);
-    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, with_alignment(alignment, size)) : NULL;
+    void *block = TA_LIKELY(leaf != 0) ? block_with_header(alignment, size, self) : NULL;
     if (TA_LIKELY(block != NULL))
         return aligned_within(block, alignment, size, self, leaf, gate);
     ta__leave_sealed(self, gate);
@@ -97,26 +124,84 @@ __attribute__((noinline)) static void *aligned_by_caller(size_t alignment, size_
     return ta__allocate_aligned(alignment, size, TA__CALLER());
 }
 
-/* The same for one frame, of the site that asked last: it needs no frame of its own. */
+/* The same, of what is perhaps malloc's. */
+__attribute__((noinline)) static void *aligned_other(size_t alignment, size_t size, struct ta__thread *self)
+{
+    return alignment <= 16 ? ta__owner_read(&self->allocate)(size, self) : aligned_by_caller(alignment, size);
+}
+
+/* One frame, of the site that asked last, at a line: it needs no frame of its own. */
 __attribute__((noinline)) static void *aligned_one_frame(size_t alignment, size_t size, struct ta__thread *self)
 {
     uint32_t gate;
-    size_t whole = with_alignment(alignment, size);
-    uint32_t leaf = self->one_leaf;
-    if (TA_UNLIKELY(size > TA__SMALL_REQUEST_MAX || alignment > TA__SMALL_REQUEST_MAX ||
-                    self->one_ip != (uintptr_t)__builtin_return_address(0) || !ta__begin_sealed(self, &gate, whole)))
-        return aligned_by_caller(alignment, size);
-    void *block = ta__heap_pop(self->headed, whole);
+    if (TA_UNLIKELY(!is_lined(alignment, size) || self->one_ip != (uintptr_t)__builtin_return_address(0) ||
+                    !ta__begin_sealed(self, &gate, 0)))
+        return aligned_other(alignment, size, self);
+    void *block = ta__heap_pop(self->lined, ta__heap_lines(size));
     if (TA_LIKELY(block != NULL))
-        return aligned_within(block, alignment, size, self, leaf, gate);
+        return ta__traced_block_in_row(self, block, size, self->one_leaf, self->one_row, gate);
     ta__leave_sealed(self, gate);
-    return aligned_by_caller(alignment, size);
+    return aligned_other(alignment, size, self);
+}
+
+/* Whole stacks: not the stack that was found last of those that begin like it, or no line is at hand. */
+__attribute__((noinline, noipa)) static void *aligned_missed(size_t alignment, size_t size, uintptr_t sp, uintptr_t ip,
+                                                             uintptr_t fp)
+{
+    return ta__allocate_aligned(alignment, size, (struct ta__caller){.ip = ip, .sp = sp, .fp = fp});
+}
+
+__attribute__((used)) void *ta__aligned_stack_of(size_t alignment, size_t size, struct ta__thread *self, uintptr_t sp,
+                                                 uintptr_t ip, uintptr_t fp)
+{
+    uint32_t gate;
+    if (TA_UNLIKELY(!is_lined(alignment, size) || !ta__begin_sealed(self, &gate, 0)))
+        return aligned_missed(alignment, size, sp, ip, fp);
+    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, 0);
+    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->lined, ta__heap_lines(size)) : NULL;
+    if (TA_UNLIKELY(block == NULL)) {
+        ta__leave_sealed(self, gate);
+        return aligned_missed(alignment, size, sp, ip, fp);
+    }
+    ta__check_kept(self, ip, sp, fp, leaf);
+    return ta__traced_block(self, block, size, leaf, gate);
+}
+
+/* As TA__ENTERED_WITH_CALLER, with an argument more in front. */
+#if defined(__x86_64__)
+__attribute__((naked, noinline, used)) static void *aligned_stack(__attribute__((unused)) size_t alignment,
+                                                                  __attribute__((unused)) size_t size,
+                                                                  __attribute__((unused)) struct ta__thread *self)
+{
+    __asm__("leaq 8(%rsp), %rcx\n\tmovq (%rsp), %r8\n\tmovq %rbp, %r9\n\tjmp ta__aligned_stack_of");
+}
+#else
+__attribute__((noinline)) static void *aligned_stack(size_t alignment, size_t size, struct ta__thread *self)
+{
+    struct ta__caller caller = TA__CALLER();
+    return ta__aligned_stack_of(alignment, size, self, caller.sp, caller.ip, caller.fp);
+}
+#endif
+
+__attribute__((noinline)) static void *aligned_sampled_other(size_t alignment, size_t size, struct ta__thread *self)
+{
+    void *block = TA_LIKELY(size - 1 < TA__SMALL_REQUEST_MAX) ? sampled_block(alignment, size, self) : NULL;
+    return TA_LIKELY(block != NULL) ? block : aligned_by_caller(alignment, size);
 }
 
 __attribute__((noinline)) static void *aligned_sampled(size_t alignment, size_t size, struct ta__thread *self)
 {
-    void *block = TA_LIKELY(size - 1 < TA__SMALL_REQUEST_MAX) ? sampled_block(alignment, size, self) : NULL;
-    return TA_LIKELY(block != NULL) ? block : aligned_by_caller(alignment, size);
+    void *block = TA_LIKELY(is_usual(alignment, size)) ? sampled_block(alignment, size, self) : NULL;
+    return TA_LIKELY(block != NULL) ? block : aligned_sampled_other(alignment, size, self);
+}
+
+/* None of the thread's plain blocks. */
+__attribute__((noinline)) static void *aligned_rest(size_t alignment, size_t size, struct ta__thread *self)
+{
+    if (self->way == TA__WAY_STACK)
+        return aligned_stack(alignment, size, self);
+    return self->way == TA__WAY_ONE_FRAME ? aligned_one_frame(alignment, size, self)
+                                          : aligned_by_caller(alignment, size);
 }
 
 TA_INLINE void *allocate_aligned(size_t alignment, size_t size)
@@ -125,9 +210,7 @@ TA_INLINE void *allocate_aligned(size_t alignment, size_t size)
     void *block = TA_LIKELY(size - 1 < ta__owner_read(&self->plain_limit)) ? plain_block(alignment, size, self) : NULL;
     if (TA_LIKELY(block != NULL))
         return block;
-    if (self->way == TA__WAY_ONE_FRAME)
-        return aligned_one_frame(alignment, size, self);
-    return self->way == TA__WAY_SAMPLED ? aligned_sampled(alignment, size, self) : aligned_by_caller(alignment, size);
+    return self->way == TA__WAY_SAMPLED ? aligned_sampled(alignment, size, self) : aligned_rest(alignment, size, self);
 }
 
 /* glibc's aligned_alloc and memalign take any alignment; one that is no power of two is rounded up to the next. */
@@ -163,11 +246,15 @@ TA_ENTRY int ta_posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (TA_UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
-    int saved_errno = errno;
-    void *user = ta__allocate_aligned(alignment, size, TA__CALLER());
-    errno = saved_errno;
-    if (TA_UNLIKELY(user == NULL))
-        return ENOMEM;
+    struct ta__thread *self = ta__self;
+    void *user = size - 1 < ta__owner_read(&self->plain_limit) ? plain_block(alignment, size, self) : NULL;
+    if (TA_UNLIKELY(user == NULL)) {
+        int saved_errno = errno;
+        user = ta__allocate_aligned(alignment, size, TA__CALLER());
+        errno = saved_errno;
+        if (user == NULL)
+            return ENOMEM;
+    }
     *block = user;
     return 0;
 }
@@ -196,3 +283,6 @@ TA_ALSO_NAMED(posix_memalign, ta_posix_memalign)
 TA_ALSO_NAMED(valloc, ta_valloc)
 TA_ALSO_NAMED(pvalloc, ta_pvalloc)
 TA_ALSO_NAMED(malloc_usable_size, ta_usable_size)
+TA_ALSO_LIBCS(memalign, alloc_size(2))
+TA_ALSO_LIBCS(valloc, alloc_size(1))
+TA_ALSO_LIBCS(pvalloc, nothrow)

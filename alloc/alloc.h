@@ -74,6 +74,15 @@ struct ta__thread *ta__begin(uint32_t *gate);
 struct ta__thread *ta__begin_request(uint32_t *gate);
 void ta__end(struct ta__thread *self, uint32_t gate);
 
+/* For calls that only look at tables: an operation of their own, or in a handler the one that it interrupted, for whose end
+ * everybody waits who would empty them. 0: the thread itself may be about to empty them. ta__end_look in any case. */
+struct ta__look {
+    struct ta__thread *self; /* NULL: no operation of its own */
+    uint32_t gate;
+};
+TA_NODISCARD int ta__look(struct ta__look *look);
+void ta__end_look(struct ta__look *look);
+
 /* Around locks that are taken outside of operations: see ta__safepoint_shut. */
 struct ta__shut {
     struct ta__safepoint_member *member; /* NULL: the thread is shut already, or has no structure */

@@ -43,12 +43,16 @@ static int visit_tracked(const struct ta__tracked *entry, void *context)
     return 1;
 }
 
+static void visit_heap(void *heap, uint32_t domain, void *context)
+{
+    (void)domain;
+    ta__heap_visit(heap, visit_block, context);
+}
+
 void ta__blocks_visit(void (*visit)(const struct ta__source_block *block, void *context), void *context)
 {
     struct walk walk = {visit, context};
-    for (uint32_t i = 0; i < ta__domain_count(); i++)
-        if (ta__domain_at(i)->heap != NULL)
-            ta__heap_visit(ta__domain_at(i)->heap, visit_block, &walk);
+    ta__domain_heaps(visit_heap, &walk);
     ta__emergency_visit(visit, context);
     ta__tracked_visit(visit_tracked, &walk);
 }

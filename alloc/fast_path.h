@@ -50,7 +50,10 @@ TA_READS_STACKS_INLINE uintptr_t ta__entered_from(uintptr_t sp, uintptr_t ip)
 }
 void *ta__malloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
 void *ta__new_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
-void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
+void *ta__aligned_stack_of(size_t alignment, size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
+                           uintptr_t fp);
+void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                             uint32_t domain);
 
 /* How requests of domain 0 are served; the later, the more is traced. */
 enum ta__way { TA__WAY_ANY, TA__WAY_PLAIN, TA__WAY_HEADER, TA__WAY_SAMPLED, TA__WAY_ONE_FRAME, TA__WAY_STACK };
@@ -89,7 +92,7 @@ TA_INLINE void *ta__traced_block_in_row(struct ta__thread *self, void *block, si
                                         struct ta__source_counts *row, uint32_t gate)
 {
     void *user = ta__header_write_short(block, self->traced_check, leaf, size);
-    if (TA_UNLIKELY(ta__count_in_row(self, row, size)))
+    if (TA_UNLIKELY(ta__count_in_row(self, row, size)) && TA_UNLIKELY(!ta__counters_raise(self)))
         return ta__malloc_new_high(user, self, gate);
     ta__leave_sealed(self, gate);
     return user;
@@ -107,7 +110,9 @@ void *ta__malloc_plain_rest(size_t size, struct ta__thread *self);
 void *ta__malloc_untraced_rest(size_t size, struct ta__thread *self);
 /* malloc.c: the slow path of malloc, entered by a jump. */
 void *ta__malloc_slow(size_t size);
-/* free.c: a free of every traced block, and of none; the slow path of both, in whatever state the operation is. */
+/* free.c: a free of every traced block, in the first epoch and in any; and of none; the slow path of all, in whatever state
+ * the operation is. */
+void ta__free_traced_first(void *user, struct ta__thread *self);
 void ta__free_traced(void *user, struct ta__thread *self);
 void ta__free_plain(void *user, struct ta__thread *self);
 /* The rest of the latter: the page is not the thread's, or it has headers; or it is, and its last block went back. */
@@ -128,6 +133,8 @@ void *ta__malloc_sampled_in_scope(size_t size, struct ta__thread *self);
 void *ta__malloc_stack_in_scope(size_t size, struct ta__thread *self);
 void *ta__malloc_one_frame_in_scope(size_t size, struct ta__thread *self);
 void ta__free_in_domain(void *user, struct ta__thread *self, uint32_t gate, mi_page_t *page);
-void ta__free_traced_in_domain(void *user, struct ta__thread *self, uint32_t gate, mi_page_t *page);
+/* The same while every block is traced, of a page of the thread's own; `check`: the mark's, in its
+ * lower half. */
+void ta__free_traced_in_domain(void *user, struct ta__thread *self, uint32_t check, mi_page_t *page, uint32_t gate);
 
 #endif

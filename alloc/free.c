@@ -120,7 +120,10 @@ __attribute__((noinline, noipa)) void ta__free_traced_aligned(void *user, struct
     ta__leave_sealed(self, gate);
 }
 
-__attribute__((noinline)) void ta__free_traced(void *user, struct ta__thread *self)
+enum epoch { FIRST, ANY };
+
+/* In the first epoch there is no block of an earlier one. */
+TA_INLINE void free_traced(void *user, struct ta__thread *self, enum epoch epoch)
 {
     uint32_t gate;
     if (TA_UNLIKELY(!ta__safepoint_seal(&self->safepoint, &gate)))
@@ -130,11 +133,28 @@ __attribute__((noinline)) void ta__free_traced(void *user, struct ta__thread *se
         return ta__free_unsealed(user, self, gate);
     if (TA_UNLIKELY(mi_page_xthread_id(page) != self->headed_word))
         return free_sealed_elsewhere(user, self, gate, page);
-    if (TA_UNLIKELY(!count_traced_out(self, user, page)))
-        return ta__free_traced_in_domain(user, self, gate, page);
+    uint32_t check = ta__mark_check(user);
+    if (TA_UNLIKELY((uint16_t)check != (uint16_t)self->traced_check))
+        return ta__free_traced_in_domain(user, self, check, page, gate);
+    uint64_t size = ta__mark_short_size(user);
+    uint32_t leaf = ta__mark_read_leaf(user);
+    if (TA_UNLIKELY(size >= page->block_size || (epoch == ANY && leaf < self->leaf_first)))
+        return ta__free_unsealed(user, self, gate);
+    TA_CHECK("H-2", epoch == ANY || (self->leaf_first == TA__LEAF_FIRST && leaf >= TA__LEAF_FIRST));
+    ta__count_out(self, leaf, size);
     if (TA_UNLIKELY(ta__heap_push(page, (char *)user - TA__MARK_SIZE) || ta__is_flush_due(self)))
         return free_traced_rest(user, self, gate, page);
     ta__leave_sealed(self, gate);
+}
+
+__attribute__((noinline)) void ta__free_traced_first(void *user, struct ta__thread *self)
+{
+    free_traced(user, self, FIRST);
+}
+
+__attribute__((noinline)) void ta__free_traced(void *user, struct ta__thread *self)
+{
+    free_traced(user, self, ANY);
 }
 
 /* ---- the usual ----------------------------------------------------------------------------------------------------- */
@@ -252,6 +272,7 @@ TA_ENTRY void ta_free(void *user)
 }
 
 TA_ALSO_NAMED(free, ta_free)
+TA_ALSO_LIBCS(free, nothrow)
 
 /* operator delete in all its forms is free; the other forms of new are in override_new.c. Sizes, alignments and tags say
  * nothing that page and header do not know: the further arguments are not looked at. */

@@ -27,7 +27,7 @@
  *
  * kind is in the low four bits of the check, which pointer and key leave 0: a sum of
  *      1 traced   the leaf's counters count the block
- *      2 aligned  the header was moved up within the block, for an alignment of more than 16
+ *      2 aligned  the header was moved up within the block, for an alignment of more than 16 that the page does not have
  *      4 domain   another domain than 0
  *      8 odd      with 1: counted with a weight (trace/sample.h); without: its trace is in trace/tracked.c
  *
@@ -58,7 +58,8 @@ enum {
     TA__KIND_ALIGNED = 2,
     TA__KIND_DOMAIN = 4,
     TA__KIND_ODD = 8,
-    TA__KIND_FORWARD = TA__KIND_DOMAIN | TA__KIND_ODD, /* no block's */
+    TA__KIND_FORWARD = TA__KIND_DOMAIN | TA__KIND_ODD,   /* no block's */
+    TA__KIND_NONE = TA__KIND_FORWARD | TA__KIND_ALIGNED, /* no mark's */
     TA__KIND_MASK = 15,
 };
 
@@ -141,6 +142,23 @@ TA_INLINE void *ta__header_write_short(void *block, uint32_t check, uint32_t lea
     return user;
 }
 
+/* The same from the mark of a block of no bytes without its address, where that stands in memory. */
+TA_INLINE void *ta__header_write_from(void *block, const uint64_t *mark, size_t size)
+{
+    char *user = (char *)block + TA__MARK_SIZE;
+    TA_CHECK("H-1", size < TA__SIZE_ELSEWHERE - 1 && ((uintptr_t)user & 15) == 0);
+    ((ta__header_word *)(void *)user)[-1] = *mark;
+    struct ta__mark_parts *parts = (struct ta__mark_parts *)(void *)(user - TA__MARK_SIZE);
+#if defined(__x86_64__)
+    __asm__("xorw %w1, %0" : "+m"(parts->check) : "r"(user) : "cc");
+    __asm__("addw %w1, %0" : "+m"(parts->size_and_one) : "r"(size) : "cc");
+#else
+    parts->check ^= (uint16_t)(uintptr_t)user;
+    parts->size_and_one = (uint16_t)(parts->size_and_one + size);
+#endif
+    return user;
+}
+
 /* Makes the mark not verify: for blocks whose mark the allocator's link does not reach. */
 TA_INLINE void ta__mark_kill(void *user)
 {
@@ -149,14 +167,26 @@ TA_INLINE void ta__mark_kill(void *user)
 
 /* ---- the usual free, without reading the whole mark -------------------------------------------------------------- */
 
-/* Of a block with exactly this check and a short header, the size; something larger than any block, or than this one, when
- * it is another, free, or damaged. */
-TA_MAY_RACE uint64_t ta__mark_size_if(const void *user, uint32_t check)
+/* Its check without the address, in the lower half. */
+TA_MAY_RACE uint32_t ta__mark_check(const void *user)
 {
     const struct ta__mark_parts *mark = (const struct ta__mark_parts *)((const char *)user - TA__MARK_SIZE);
-    if (TA_UNLIKELY((uint16_t)(mark->check ^ (uint32_t)(uintptr_t)user) != (uint16_t)check))
-        return UINT64_MAX;
+    return mark->check ^ (uint32_t)(uintptr_t)user;
+}
+
+/* Of a block with a short header, the size; something larger than any block where it has another, is free, or damaged. */
+TA_MAY_RACE uint64_t ta__mark_short_size(const void *user)
+{
+    const struct ta__mark_parts *mark = (const struct ta__mark_parts *)((const char *)user - TA__MARK_SIZE);
     return (uint64_t)(int64_t)(int16_t)mark->size_and_one - 1;
+}
+
+/* The same of a block with exactly this check; of any other, something larger than a block, too. */
+TA_INLINE uint64_t ta__mark_size_if(const void *user, uint32_t check)
+{
+    if (TA_UNLIKELY((uint16_t)ta__mark_check(user) != (uint16_t)check))
+        return UINT64_MAX;
+    return ta__mark_short_size(user);
 }
 
 TA_MAY_RACE uint32_t ta__mark_read_leaf(const void *user)

@@ -150,12 +150,15 @@ int ta__heap_reaches(const void *address)
     return _mi_arenas_contain(address);
 }
 
-void *ta__heap_new(int has_headers)
+void *ta__heap_new(void *no_owner, int is_lined)
 {
     int saved_errno = errno;
     mi_heap_t *heap = mi_heap_new();
-    if (heap != NULL)
-        heap->has_headers = has_headers != 0; /* no part has been made */
+    if (heap != NULL) { /* no part has been made */
+        heap->has_headers = no_owner != NULL;
+        heap->is_lined = is_lined != 0;
+        heap->no_owner = no_owner;
+    }
     errno = saved_errno;
     return heap;
 }
@@ -166,6 +169,13 @@ void *ta__heap_part(void *heap)
     mi_theap_t *part = mi_heap_theap(heap);
     errno = saved_errno;
     return mi_theap_is_initialized(part) ? part : NULL;
+}
+
+void ta__heap_part_owned_by(void *part, void *owner)
+{
+    mi_theap_t *theap = part;
+    TA_CHECK("D-4", theap->page_count == 0);
+    theap->owner = owner;
 }
 
 void ta__heap_destroy(void *heap)

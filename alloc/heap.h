@@ -88,6 +88,13 @@ TA_INLINE size_t ta__heap_natural_size(size_t size, size_t alignment)
     return rounded <= size + alignment ? rounded : 0;
 }
 
+/* Bytes of whole lines for a header and `size` bytes. */
+enum { TA__LINE = MI_HEADER_LINE };
+TA_INLINE size_t ta__heap_lines(size_t size)
+{
+    return (size + TA__MARK_SIZE + TA__LINE - 1) & ~(size_t)(TA__LINE - 1);
+}
+
 /* ---- blocks of any size (cold) ------------------------------------------------------------------------------------ */
 
 /* From the plain heap: the block. errno is kept; NULL when there is no memory. */
@@ -101,17 +108,27 @@ TA_COLD void *ta__heap_allocate_behind(void *theap, size_t size, int zeroed);
 
 /* The page of an address, NULL when the address is not ours. Takes any number: mimalloc's own look-up leaves its table
  * on addresses that no process can have. The page of a live block stays; of another address it may just be coming or
- * going. */
+ * going. The first part of the table that was made is looked at without the table: it covers 4 GiB, and mappings stand
+ * close together. */
 TA_MAY_RACE mi_page_t *ta__heap_page(const void *address)
 {
     uintptr_t slice = (uintptr_t)address >> MI_ARENA_SLICE_SHIFT;
+    uintptr_t within = slice - mi_atomic_load_acquire(&_mi_page_window.first);
+    if (TA_LIKELY(within < MI_PAGE_MAP_SUB_COUNT))
+        return mi_atomic_load_relaxed(&_mi_page_window.sub)[within];
     mi_submap_t part = _mi_page_map_at((slice >> MI_PAGE_MAP_SUB_SHIFT) & (MI_PAGE_MAP_COUNT - 1));
-    return TA_LIKELY(part != NULL) ? part[slice & (MI_PAGE_MAP_SUB_COUNT - 1)] : NULL;
+    return part != NULL ? part[slice & (MI_PAGE_MAP_SUB_COUNT - 1)] : NULL;
 }
 
 TA_INLINE int ta__page_has_headers(const mi_page_t *page)
 {
     return (mi_page_xthread_id(page) & MI_PAGE_HAS_INTERIOR_POINTERS) != 0;
+}
+
+/* The same of a page that may be going, for who looks again when it cannot: one instruction. */
+TA_MAY_RACE int ta__page_seems_headed(const mi_page_t *page)
+{
+    return (*(const uint8_t *)(const void *)&page->xthread_id & MI_PAGE_HAS_INTERIOR_POINTERS) != 0;
 }
 
 /* The calling thread's, of that kind, and with a place in a queue of pages that have room. */
@@ -129,6 +146,12 @@ TA_INLINE int ta__page_is_mine_with_headers(const mi_page_t *page)
 TA_INLINE int ta__page_is_elsewhere(mi_threadid_t word)
 {
     return (_mi_prim_thread_id() ^ word) > MI_PAGE_FLAG_MASK;
+}
+
+/* Of a page with headers that is the calling thread's: what its part says. */
+TA_INLINE void *ta__page_owner(const mi_page_t *page)
+{
+    return page->owner;
 }
 
 /* Bytes in front of the user's. */
@@ -204,9 +227,13 @@ TA_COLD void ta__heap_free_rare(mi_page_t *page, void *block);
 
 /* ---- heaps and their parts (cold) -------------------------------------------------------------------------------- */
 
-void *ta__heap_new(int has_headers);
+/* With headers, if its pages name an owner: this one, until a part says another. Of such a heap the users' bytes may stand
+ * at lines of TA__LINE bytes: its parts are asked, by a pop or a refill, for ta__heap_lines(size), and nothing larger. */
+void *ta__heap_new(void *no_owner, int is_lined);
 /* The calling thread's part; NULL when there is no memory for it. */
 void *ta__heap_part(void *heap);
+/* What the pages name that the part will have; it has none yet. */
+void ta__heap_part_owned_by(void *part, void *owner);
 /* Frees all blocks at once; the world is stopped. */
 void ta__heap_destroy(void *heap);
 /* Calls visit(user, room) for every live block; the world is stopped; visit must not allocate. */

@@ -42,17 +42,23 @@ static const struct {
     {                                                                                                                  \
 #name, (uintptr_t)ta_##name                                                                                    \
     }
-    NAME(malloc),
-    NAME(free),
-    NAME(calloc),
-    NAME(realloc),
+#define BOTH_NAMES(name)                                                                                               \
+    NAME(name),                                                                                                        \
+    {                                                                                                                  \
+        "__libc_" #name, (uintptr_t)ta_##name                                                                          \
+    }
+    BOTH_NAMES(malloc),
+    BOTH_NAMES(free),
+    BOTH_NAMES(calloc),
+    BOTH_NAMES(realloc),
     NAME(reallocarray),
-    NAME(memalign),
+    BOTH_NAMES(memalign),
     NAME(aligned_alloc),
     NAME(posix_memalign),
-    NAME(valloc),
-    NAME(pvalloc),
+    BOTH_NAMES(valloc),
+    BOTH_NAMES(pvalloc),
     {"malloc_usable_size", (uintptr_t)ta_usable_size},
+#undef BOTH_NAMES
 #undef NAME
 };
 

@@ -32,15 +32,11 @@ static uint64_t live_mark(const void *user, const mi_page_t *page)
     return ta__mark_is_live(user, mark) ? mark : 0;
 }
 
-int ta__block_has_live_mark(const void *user)
-{
-    const mi_page_t *page = page_with(user);
-    return page != NULL && (!ta__page_has_headers(page) || live_mark(user, page) != 0);
-}
-
-int ta__live_block(const void *user, struct ta__live_block *live)
+/* What needs no table; *marked is 0 where the page has no headers. */
+static int look(const void *user, struct ta__live_block *live, uint64_t *marked)
 {
     mi_page_t *page = page_with(user);
+    *marked = 0;
     if (page == NULL)
         return 0;
     if (!ta__page_has_headers(page))
@@ -57,21 +53,30 @@ int ta__live_block(const void *user, struct ta__live_block *live)
     if (size > room || (moved != 0) != ((kind & TA__KIND_ALIGNED) != 0) ||
         (mark >> 48 == TA__SIZE_ELSEWHERE) != (header == TA__LONG_HEADER))
         return 0;
-    uint32_t leaf = (kind & TA__KIND_TRACED) != 0 ? ta__mark_leaf(mark) : 0;
+    *live = (struct ta__live_block){.page = page, .block = block, .size = size, .kind = kind, .has_header = 1};
+    *marked = mark;
+    return 1;
+}
+
+int ta__block_alone(const void *user, struct ta__live_block *block)
+{
+    uint64_t mark;
+    return look(user, block, &mark);
+}
+
+int ta__live_block(const void *user, struct ta__live_block *live)
+{
+    uint64_t mark;
+    if (!look(user, live, &mark))
+        return 0;
+    uint32_t leaf = (live->kind & TA__KIND_TRACED) != 0 ? ta__mark_leaf(mark) : 0;
     if (leaf >= ta__leaf_capacity() && leaf != 0)
         return 0;
-    uint32_t domain = leaf != 0 ? ta__leaf_domain(leaf) : (kind & TA__KIND_DOMAIN) != 0 ? ta__mark_leaf(mark) : 0;
+    uint32_t domain = leaf != 0 ? ta__leaf_domain(leaf) : (live->kind & TA__KIND_DOMAIN) != 0 ? ta__mark_leaf(mark) : 0;
     if (domain >= ta__domain_count())
         return 0;
-    *live = (struct ta__live_block){
-        .page = page,
-        .block = block,
-        .size = size,
-        .kind = kind,
-        .leaf = leaf,
-        .domain = domain,
-        .has_header = 1,
-    };
+    live->leaf = leaf;
+    live->domain = domain;
     return 1;
 }
 

@@ -21,8 +21,8 @@ struct ta__live_block {
 /* 0 when `user` is no live block, as far as that can be told: a plain block that was freed looks like a live one. */
 int ta__live_block(const void *user, struct ta__live_block *live);
 
-/* Less is looked at, and no table: also outside operations, where tables may be emptied at the same moment. */
-int ta__block_has_live_mark(const void *user);
+/* The same without a look at tables, which outside of operations may be emptied at the same moment: leaf and domain are 0. */
+int ta__block_alone(const void *user, struct ta__live_block *block);
 
 /* The header says something else from now on. */
 void ta__live_block_rewrite(void *user, const struct ta__live_block *live, uint32_t kind, uint32_t leaf, size_t size);

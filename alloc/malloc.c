@@ -62,7 +62,7 @@ __attribute__((cold, noipa)) static void *traced_rest(size_t size, struct ta__th
     return user != NULL ? user : slow(size, asks);
 }
 
-/* Not the stack that was found last of those that begin like it. */
+/* Neither of the two stacks that are looked at first. */
 TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
                                    uint32_t gate, enum asks asks)
 {
@@ -85,6 +85,35 @@ __attribute__((noinline, noipa)) static void *new_stack_missed(size_t size, stru
     return whole_stack_missed(size, self, sp, ip, fp, gate, NEW);
 }
 
+/* Not the stack that was found last of those that begin like it: perhaps the one that followed it then. Calls nothing. */
+TA_INLINE void *whole_stack_following(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                                      uint32_t gate, enum asks asks)
+{
+    uint32_t leaf = ta__kept_find_following(self, ip, sp, fp, 0);
+    if (TA_UNLIKELY(leaf == 0)) {
+        ip = ta__entered_from(sp, ip);
+        return asks == NEW ? new_stack_missed(size, self, sp, ip, fp, gate)
+                           : malloc_stack_missed(size, self, sp, ip, fp, gate);
+    }
+    ta__check_kept(self, ip, sp, fp, leaf);
+    void *block = ta__heap_pop(self->headed, size);
+    if (TA_UNLIKELY(block == NULL))
+        return traced_rest(size, self, leaf, gate, asks);
+    return ta__traced_block(self, block, size, leaf, gate);
+}
+
+__attribute__((noinline, noipa)) static void *malloc_stack_following(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                                     uintptr_t ip, uintptr_t fp, uint32_t gate)
+{
+    return whole_stack_following(size, self, sp, ip, fp, gate, MALLOC);
+}
+
+__attribute__((noinline, noipa)) static void *new_stack_following(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                                  uintptr_t ip, uintptr_t fp, uint32_t gate)
+{
+    return whole_stack_following(size, self, sp, ip, fp, gate, NEW);
+}
+
 /* Whole stacks, or more than one frame of them. Calls nothing, so that it needs no frame. */
 TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
                             enum asks asks)
@@ -95,8 +124,8 @@ TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, 
     uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, 0);
     if (TA_UNLIKELY(leaf == 0)) {
         ip = ta__entered_from(sp, ip);
-        return asks == NEW ? new_stack_missed(size, self, sp, ip, fp, gate)
-                           : malloc_stack_missed(size, self, sp, ip, fp, gate);
+        return asks == NEW ? new_stack_following(size, self, sp, ip, fp, gate)
+                           : malloc_stack_following(size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
     void *block = ta__heap_pop(self->headed, size);
@@ -320,7 +349,7 @@ static void (*release_of(const struct ta__thread *self, uint32_t gate))(void *us
     if ((gate & TA__GATE_TRACKED) != 0 || ta__frees_are_remembered())
         return ta__free_any;
     if ((gate & (TA__GATE_TRACING | TA__GATE_SAMPLED)) == TA__GATE_TRACING)
-        return ta__free_traced;
+        return self->leaf_first == TA__LEAF_FIRST ? ta__free_traced_first : ta__free_traced;
     return self->domains != NULL ? ta__free_beside_domains : ta__free_plain;
 }
 
@@ -465,3 +494,5 @@ TA_ENTRY void *ta_calloc(size_t count, size_t each)
 
 TA_ALSO_NAMED(malloc, ta_malloc)
 TA_ALSO_NAMED(calloc, ta_calloc)
+TA_ALSO_LIBCS(malloc, malloc, alloc_size(1))
+TA_ALSO_LIBCS(calloc, malloc, alloc_size(1, 2))

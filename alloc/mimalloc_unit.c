@@ -12,6 +12,13 @@
 #define mmap(address, length, protection, flags, file, offset)                                                         \
     ta__mapping_make(address, length, protection, flags, file, offset, TA__MAPPED_FOR_BLOCKS)
 #define munmap(address, length) ta__mapping_drop(address, length)
+/* At run time it makes no system call that glibc's malloc would not, since programs allow themselves no others: names for
+ * its mappings go, and the clock is one that is read from memory alone. */
+#include <sys/prctl.h>
+#include <time.h>
+#undef PR_SET_VMA
+#undef CLOCK_MONOTONIC
+#define CLOCK_MONOTONIC CLOCK_MONOTONIC_COARSE
 /* A weak stand-in of mimalloc's for the C++ library's function, which ours must not find in its place. */
 #define _ZSt15get_new_handlerv ta__mimalloc_get_new_handler
 #pragma GCC diagnostic ignored "-Wall"

@@ -39,6 +39,12 @@ TA_API int malloc_trim(size_t pad)
 
 /* ---- reports: from pages, without walking all blocks ------------------------------------------------------------- */
 
+static void add_heap(void *heap, uint32_t domain, void *sum)
+{
+    (void)domain;
+    *(size_t *)sum += ta__heap_in_use(heap);
+}
+
 /* Where nobody may look now, what was found last. */
 static size_t bytes_in_use(void)
 {
@@ -47,9 +53,7 @@ static size_t bytes_in_use(void)
     if (self == NULL || ta__safepoint_stop(&self->safepoint) != TA__STOP_DONE)
         return ta__load_relaxed(&last);
     size_t bytes = ta__heap_in_use(ta__plain_heap);
-    for (uint32_t i = 0; i < ta__domain_count(); i++)
-        if (ta__domain_at(i)->heap != NULL)
-            bytes += ta__heap_in_use(ta__domain_at(i)->heap);
+    ta__domain_heaps(add_heap, &bytes);
     ta__store_relaxed(&last, bytes);
     ta__safepoint_resume(&self->safepoint);
     return bytes;

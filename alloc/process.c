@@ -62,11 +62,15 @@ static void scrub_block(void *user, size_t room, void *context)
                      ta__mark_size(user, mark));
 }
 
+static void scrub_heap(void *heap, uint32_t domain, void *context)
+{
+    (void)domain;
+    ta__heap_visit(heap, scrub_block, context);
+}
+
 static void scrub_headers(void)
 {
-    for (uint32_t i = 0; i < ta__domain_count(); i++)
-        if (ta__domain_at(i)->heap != NULL)
-            ta__heap_visit(ta__domain_at(i)->heap, scrub_block, NULL);
+    ta__domain_heaps(scrub_heap, NULL);
 }
 
 static void leave_modes(void)
@@ -119,7 +123,7 @@ static void after_fork_in_child(void)
     struct ta__safepoint_member *member = forking_member();
     ta__safepoint_after_fork(member);
     ta__threads_after_fork_in_child();
-    ta__domains_after_fork();
+    ta__domains_after_fork(ta__self);
     ta__domain_rules_after_fork();
     ta__trace_after_fork_in_child();
 #if TA_CHECKS >= 2

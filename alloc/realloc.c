@@ -34,7 +34,40 @@ TA_INLINE int fits(size_t size, size_t room)
 
 /* ---- plain -------------------------------------------------------------------------------------------------------- */
 
-/* The block moves within pages of the thread's own. */
+/* Of small plain blocks, which all have room for whole pairs of words; at least a byte. Without a call, and without the
+ * string instructions that a copy of so few bytes is otherwise made of. */
+TA_INLINE void copy_small(char *to, const char *from, size_t size)
+{
+    enum { PAIR = 16 };
+    size_t left = (size + PAIR - 1) & ~(size_t)(PAIR - 1);
+    if ((left & PAIR) != 0) {
+        left -= PAIR;
+        memcpy(to + left, from + left, PAIR);
+    }
+    while (left != 0) {
+        left -= (size_t)2 * PAIR;
+        __asm__("" : "+r"(left)); /* or gcc makes the loop a call again */
+        memcpy(to + left, from + left, (size_t)2 * PAIR);
+    }
+}
+
+/* The old block's page has none left. */
+TA_COLD static void *moved_the_last(void *block, void *user, struct ta__thread *self, mi_page_t *page)
+{
+    ta__free_of_page(user, self, page);
+    return block;
+}
+
+/* A small block moves within pages of the thread's own; `page`: the old one's. */
+TA_INLINE void *move_small(void *block, size_t size, void *user, size_t room, struct ta__thread *self, mi_page_t *page)
+{
+    copy_small(block, user, size < room ? size : room);
+    if (TA_UNLIKELY(ta__heap_push(page, user)))
+        return moved_the_last(block, user, self, page);
+    return block;
+}
+
+/* The same of any size. */
 TA_INLINE void *move_plain(void *block, size_t size, void *user, size_t room, struct ta__thread *self)
 {
     memcpy(block, user, size < room ? size : room);
@@ -62,7 +95,19 @@ TA_INLINE void *realloc_plain(void *user, size_t size, struct ta__thread *self, 
     if (fits(size, room))
         return user;
     void *block = ta__heap_pop(self->theap, size);
-    return TA_LIKELY(block != NULL) ? move_plain(block, size, user, room, self) : realloc_plain_rest(user, size, self);
+    return TA_LIKELY(block != NULL) ? move_small(block, size, user, room, self, page)
+                                    : realloc_plain_rest(user, size, self);
+}
+
+/* Sampled, and the page has no block at hand. */
+__attribute__((noinline)) static void *realloc_sampled_rest(void *user, size_t size, struct ta__thread *self,
+                                                            mi_page_t *page)
+{
+    void *block = ta__malloc_plain_rest(size, self);
+    if (TA_UNLIKELY(block == NULL))
+        return realloc_slow(user, size);
+    self->sample_left -= (int64_t)size;
+    return move_plain(block, size, user, mi_page_usable_block_size(page), self);
 }
 
 /* Sampled: the new size counts as a request's. What is no sample, and was none, is plain. */
@@ -74,14 +119,15 @@ __attribute__((noinline)) static void *realloc_sampled(void *user, size_t size, 
                     ta__owner_read(&self->release) == ta__free_any))
         return realloc_slow(user, size);
     size_t room = mi_page_usable_block_size(page);
-    if (!fits(size, room)) {
-        void *block = ta__heap_pop(self->theap, size);
-        if (TA_UNLIKELY(block == NULL) && (block = ta__malloc_plain_rest(size, self)) == NULL)
-            return realloc_slow(user, size);
-        user = move_plain(block, size, user, room, self);
+    if (fits(size, room)) {
+        self->sample_left = left;
+        return user;
     }
+    void *block = ta__heap_pop(self->theap, size);
+    if (TA_UNLIKELY(block == NULL))
+        return realloc_sampled_rest(user, size, self, page);
     self->sample_left = left;
-    return user;
+    return move_small(block, size, user, room, self, page);
 }
 
 /* ---- traced ------------------------------------------------------------------------------------------------------- */
@@ -151,7 +197,7 @@ TA_INLINE void *change_traced(void *user, size_t size, struct ta__thread *self, 
 TA_INLINE mi_page_t *begin_traced(const void *user, size_t size, struct ta__thread *self, uint32_t *gate)
 {
     mi_page_t *page = ta__heap_page(user);
-    int is_usual = size - 1 < SHORT_REQUEST_MAX && page != NULL && ta__owner_read(&self->release) == ta__free_traced;
+    int is_usual = size - 1 < SHORT_REQUEST_MAX && page != NULL && ta__owner_read(&self->release) != ta__free_any;
     if (TA_UNLIKELY(!is_usual || !ta__page_has_headers(page) || !ta__safepoint_seal(&self->safepoint, gate)))
         return NULL;
     return page;
@@ -225,3 +271,4 @@ TA_ENTRY void *ta_reallocarray(void *user, size_t count, size_t size)
 
 TA_ALSO_NAMED(realloc, ta_realloc)
 TA_ALSO_NAMED(reallocarray, ta_reallocarray)
+TA_ALSO_LIBCS(realloc, alloc_size(2))

@@ -95,6 +95,18 @@ void ta__end(struct ta__thread *self, uint32_t gate)
         ta__domain_say_crossed(self);
 }
 
+int ta__look(struct ta__look *look)
+{
+    look->self = ta__process_is_ready() ? ta__begin(&look->gate) : NULL;
+    return look->self != NULL || ta__load_relaxed(&ta__self->safepoint.view) == 0;
+}
+
+void ta__end_look(struct ta__look *look)
+{
+    if (look->self != NULL)
+        ta__end(look->self, look->gate);
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* 0 when `user` is no live block of ours that may be used; says so and counts it. */
@@ -350,7 +362,8 @@ struct deferred {
 static void release_without_thread(void *user)
 {
     struct ta__thread *self = ta__self;
-    if (!ta__block_has_live_mark(user) || self == &ta__thread_none)
+    struct ta__live_block block;
+    if (!ta__block_alone(user, &block) || self == &ta__thread_none)
         return; /* a leak is better than a guess */
     struct deferred *deferred = ta__emergency_allocate(sizeof *deferred, 0, 0);
     if (deferred == NULL)
@@ -445,7 +458,7 @@ static void *reallocate_emergency(void *user, size_t size, struct ta__thread *se
 {
     struct ta__live_block live;
     int is_emergency = ta__emergency_owns(user);
-    if (!is_emergency && !ta__live_block(user, &live))
+    if (!is_emergency && !ta__block_alone(user, &live))
         return ta__out_of_memory();
     size_t old_size = is_emergency ? ta__emergency_size(user) : live.size;
     struct ta__request request = {.size = size, .domain = domain};
@@ -545,5 +558,5 @@ size_t ta__usable(void *user)
         return 0;
     if (ta__emergency_owns(user))
         return ta__emergency_size(user);
-    return ta__process_is_ready() && ta__live_block(user, &live) ? live.size : 0;
+    return ta__process_is_ready() && ta__block_alone(user, &live) ? live.size : 0;
 }

@@ -21,6 +21,7 @@
 struct ta__thread ta__thread_none = {.safepoint = {.view = TA__VIEW_STALE},
                                      .theap = TA__THEAP_EMPTY,
                                      .headed = TA__THEAP_EMPTY,
+                                     .lined = TA__THEAP_EMPTY,
                                      .allocate = ta__malloc_any,
                                      .create = ta__new_any,
                                      .release = ta__free_any,
@@ -35,6 +36,7 @@ TA_THREAD_LOCAL struct ta__thread *ta__self = &ta__thread_none;
  * there is no such storage yet; no function may be called here.) */
 static struct ta__thread early = {.theap = TA__THEAP_EMPTY,
                                   .headed = TA__THEAP_EMPTY,
+                                  .lined = TA__THEAP_EMPTY,
                                   .allocate = ta__malloc_any,
                                   .create = ta__new_any,
                                   .release = ta__free_any,
@@ -188,7 +190,7 @@ static struct ta__thread *make_structure(void)
         return NULL;
     /* Allocations of the calls below (keys, names) find a thread that is inside, and go to emergency memory. */
     ta__store_relaxed(&self->safepoint.view, 0u);
-    self->theap = self->headed = TA__THEAP_EMPTY;
+    self->theap = self->headed = self->lined = TA__THEAP_EMPTY;
     ta__malloc_choose_any(self);
     self->headed_word = _mi_prim_thread_id() | MI_PAGE_HAS_INTERIOR_POINTERS;
     ta__self = self;
@@ -243,7 +245,7 @@ static void thread_ends(void *value)
     ta__counters_flush(self);
     ta__domains_thread_done(self);
     ta__heap_thread_done();
-    self->theap = self->headed = TA__THEAP_EMPTY;
+    self->theap = self->headed = self->lined = TA__THEAP_EMPTY;
     self->is_ready = 0;
     leave_structure(self);
 }

@@ -53,6 +53,21 @@ static void visit_block(void *user, size_t room, void *context)
     }
 }
 
+/* What a page names, of a thread that is there: a slot with this part, or one that matches no mark. */
+static void visit_page(uintptr_t start, size_t bytes, void *context)
+{
+    const mi_page_t *page = ta__heap_page((const void *)start);
+    (void)bytes, (void)context;
+    if (page == NULL || mi_page_is_abandoned(page))
+        return;
+    const struct ta__domain_slot *slot = ta__page_owner(page);
+    if (ta__slot_has_part(slot))
+        TA_CHECK("D-4", slot->theap == page->theap && ta__slot_index(slot) == walk.heap_domain);
+    else
+        TA_CHECK("D-4", ta__slot_untraced_check(slot) == (uint16_t)ta__check_of_kind(TA__KIND_NONE) &&
+                            slot->traced_check == ta__slot_untraced_check(slot));
+}
+
 static int visit_tracked(const struct ta__tracked *entry, void *context)
 {
     (void)context;
@@ -63,14 +78,18 @@ static int visit_tracked(const struct ta__tracked *entry, void *context)
     return 1;
 }
 
+static void visit_heap(void *heap, uint32_t domain, void *context)
+{
+    walk.heap_domain = domain;
+    if (ta__domain_at(domain)->heap_index != domain)
+        return;
+    ta__heap_visit(heap, visit_block, context);
+    ta__heap_visit_areas(heap, visit_page, context);
+}
+
 static void walk_blocks(void)
 {
-    for (uint32_t index = 0; index < walk.domain_count; index++) {
-        struct ta__domain *domain = ta__domain_at(index);
-        walk.heap_domain = index;
-        if (domain->heap != NULL && domain->heap_index == index)
-            ta__heap_visit(domain->heap, visit_block, NULL);
-    }
+    ta__domain_heaps(visit_heap, NULL);
     ta__tracked_visit(visit_tracked, NULL);
 }
 

@@ -213,11 +213,15 @@ TA_ENTRY void *ta_domain_memdup(uint32_t domain, const void *data, size_t size)
 TA_API int ta_domain_of(const void *block, uint32_t *domain)
 {
     struct ta__live_block live;
-    if (block == NULL || !ta__process_is_ready() || !ta__live_block(block, &live))
-        return 0;
-    const struct ta__domain *home = ta__domain_at(live.domain);
-    *domain = home->number;
-    return !ta__domain_is_dead(home);
+    struct ta__look look;
+    int is_live = ta__look(&look) && block != NULL && ta__live_block(block, &live);
+    if (is_live) {
+        const struct ta__domain *home = ta__domain_at(live.domain);
+        *domain = home->number;
+        is_live = !ta__domain_is_dead(home);
+    }
+    ta__end_look(&look);
+    return is_live;
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -452,6 +456,18 @@ TA_API int ta_domain_get_stats(uint32_t domain, struct ta_domain_stats *stats, s
     return 0;
 }
 
+struct usable {
+    uint32_t domain;
+    uint64_t bytes;
+};
+
+static void add_usable(void *heap, uint32_t domain, void *context)
+{
+    struct usable *usable = context;
+    if (domain == usable->domain)
+        usable->bytes += ta__heap_in_use(heap);
+}
+
 TA_API uint64_t ta_domain_usable_bytes(uint32_t domain)
 {
     struct ta__thread *self = ta__thread_get();
@@ -460,13 +476,13 @@ TA_API uint64_t ta_domain_usable_bytes(uint32_t domain)
     if (ta__safepoint_stop(&self->safepoint) != TA__STOP_DONE)
         return 0;
     int index = ta__domain_known(domain);
-    uint64_t bytes = 0;
-    if (index >= 0 && ta__domain_at((uint32_t)index)->heap != NULL && !ta__domain_at((uint32_t)index)->is_shared)
-        bytes = ta__heap_in_use(ta__domain_at((uint32_t)index)->heap);
+    struct usable usable = {.domain = (uint32_t)index};
+    if (index >= 0 && !ta__domain_at((uint32_t)index)->is_shared)
+        ta__domain_heaps(add_usable, &usable);
     if (index == 0)
-        bytes += ta__heap_in_use(ta__plain_heap);
+        usable.bytes += ta__heap_in_use(ta__plain_heap);
     ta__safepoint_resume(&self->safepoint);
-    return bytes;
+    return usable.bytes;
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */

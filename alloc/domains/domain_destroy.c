@@ -77,12 +77,13 @@ static void drop_part(struct ta__thread *thread, uint32_t index)
             continue;
         if (scope->key != TA__SCOPE_EDGE)
             ta__store_relaxed(&scope->key, TA__SCOPE_UNCACHED);
+        parts->slots[TA__DOMAIN_DEAD].theap = TA__THEAP_EMPTY;
         ta__store_relaxed(&scope->slot, &parts->slots[TA__DOMAIN_DEAD]);
     }
     if (slot->cold == 0)
         return;
     ta__store_relaxed(&parts->cold[slot->cold].high, 0);
-    slot->theap = NULL;
+    ta__slot_lose_part(slot);
     slot->allocated_blocks = slot->allocated_bytes = slot->freed_blocks = slot->freed_bytes = 0;
     slot->headroom = 0;
 }

@@ -13,6 +13,8 @@
 struct ta__domain_table ta__domain_table = {.lock = {.rank = TA__RANK_DOMAINS}};
 uint64_t ta__domain_cache[TA__DOMAIN_CACHE];
 void *ta__plain_heap;
+static void *lined_heap; /* NULL until something asks for it; release */
+struct ta__domain_slot ta__slot_none;
 void (*ta__domain_on_limit)(uint32_t number);
 
 /* Read, never written: a push finds no match, a pop an edge. */
@@ -37,7 +39,9 @@ int ta__domains_init(void)
         return 1;
     if (!make_chunk(0))
         return 0;
-    ta__plain_heap = ta__heap_new(0);
+    ta__slot_none.theap = TA__THEAP_EMPTY;
+    ta__slot_lose_part(&ta__slot_none);
+    ta__plain_heap = ta__heap_new(NULL, 0);
     ta__domain_at(0)->name = "";
     table.count = 1;
     return ta__plain_heap != NULL;
@@ -165,8 +169,20 @@ struct ta__domain *ta__domain_at(uint32_t index)
     return &ta__load_acquire(&table.chunks[index / TA__DOMAIN_CHUNK])[index % TA__DOMAIN_CHUNK];
 }
 
-void ta__domains_after_fork(void)
+/* Its threads are gone, but a new one may be where one of them was: their pages are then its own, their slots not. */
+static void lose_parts_of_others(const struct ta__thread *self)
 {
+    for (int i = ta__safepoint_size(); i-- > 0;) {
+        const struct ta__thread *thread = (const struct ta__thread *)ta__safepoint_member(i);
+        struct ta__domain_parts *parts = thread != NULL && thread != self ? thread->domains : NULL;
+        for (uint32_t cold = 1; parts != NULL && cold < parts->cold_count; cold++)
+            ta__slot_lose_part(&parts->slots[parts->cold[cold].index]);
+    }
+}
+
+void ta__domains_after_fork(const struct ta__thread *self)
+{
+    lose_parts_of_others(self);
     ta__lock_after_fork(&table.lock);
     ta__shared_after_fork();
 }
@@ -186,6 +202,7 @@ int ta__domains_adapt(struct ta__thread *self)
         if (parts == NULL)
             return 0;
         parts->slots[0].headroom = INT64_MAX / 2; /* domain 0 is not counted here: it never has a new high */
+        parts->slots[0].traced_check = (uint16_t)ta__check_of_kind(TA__KIND_TRACED);
         parts->slots[0].cold = parts->cold_count = 1;
         parts->scopes[0] = (struct ta__scope){.slot = &parts->slots[0], .key = TA__SCOPE_EDGE};
         parts->scopes_filled = 1;
@@ -199,6 +216,30 @@ int ta__domains_adapt(struct ta__thread *self)
     return 1;
 }
 
+static void set_checks(struct ta__domain_slot *slot, uint32_t untraced_kind, uint32_t traced_kind)
+{
+    slot->untraced_mark = UINT64_C(1) << 48 | (uint64_t)ta__check_of_kind(untraced_kind) << 32 | ta__slot_index(slot);
+    slot->traced_check = (uint16_t)ta__check_of_kind(traced_kind);
+}
+
+void ta__slot_take_part(struct ta__domain_slot *slot, void *part)
+{
+    ta__heap_part_owned_by(part, slot);
+    set_checks(slot, TA__KIND_DOMAIN, TA__KIND_DOMAIN | TA__KIND_TRACED);
+    slot->theap = part;
+}
+
+void ta__slot_lose_part(struct ta__domain_slot *slot)
+{
+    slot->theap = TA__THEAP_EMPTY;
+    set_checks(slot, TA__KIND_NONE, TA__KIND_NONE);
+}
+
+int ta__slot_has_part(const struct ta__domain_slot *slot)
+{
+    return slot->theap != NULL && slot->theap != TA__THEAP_EMPTY;
+}
+
 struct ta__domain_slot *ta__domain_slot(struct ta__thread *self, uint32_t index)
 {
     if (TA_UNLIKELY(self->domains == NULL) && !ta__domains_adapt(self))
@@ -208,9 +249,8 @@ struct ta__domain_slot *ta__domain_slot(struct ta__thread *self, uint32_t index)
     if (TA_UNLIKELY(slot->cold == 0)) {
         uint32_t cold = parts->cold_count;
         parts->cold[cold] = (struct ta__domain_cold){.index = index};
-        slot->index = index;
-        slot->untraced_check = ta__check_of_kind(TA__KIND_DOMAIN);
-        slot->traced_flip = TA__KIND_DOMAIN;
+        slot->untraced_mark = index;
+        ta__slot_lose_part(slot);
         slot->cold = cold;
         ta__store_release(&parts->cold_count, cold + 1);
     }
@@ -228,7 +268,7 @@ TA_COLD static uint32_t settle_heap(uint32_t index)
         uint32_t owner = is_shared && table.shared_index != 0 ? table.shared_index : index;
         struct ta__domain *holder = ta__domain_at(owner);
         if (holder->heap == NULL)
-            holder->heap = ta__heap_new(1);
+            holder->heap = ta__heap_new(&ta__slot_none, 0);
         if (holder->heap != NULL) {
             if (is_shared)
                 table.shared_index = owner;
@@ -248,7 +288,7 @@ TA_COLD static void *make_headed_part(struct ta__thread *self)
     struct ta__domain *domain = ta__domain_at(0);
     ta__lock_acquire(&table.lock);
     if (domain->heap == NULL)
-        ta__store_release(&domain->heap, ta__heap_new(1));
+        ta__store_release(&domain->heap, ta__heap_new(&ta__slot_none, 0));
     ta__lock_release(&table.lock);
     void *part = domain->heap != NULL ? ta__heap_part(domain->heap) : NULL;
     if (part == NULL)
@@ -259,6 +299,20 @@ TA_COLD static void *make_headed_part(struct ta__thread *self)
     return part;
 }
 
+void *ta__lined_part(struct ta__thread *self)
+{
+    if (TA_LIKELY(self->lined != TA__THEAP_EMPTY))
+        return self->lined;
+    ta__lock_acquire(&table.lock);
+    if (lined_heap == NULL)
+        ta__store_release(&lined_heap, ta__heap_new(&ta__slot_none, 1));
+    ta__lock_release(&table.lock);
+    void *part = lined_heap != NULL ? ta__heap_part(lined_heap) : NULL;
+    if (part != NULL)
+        self->lined = part;
+    return part;
+}
+
 void *ta__domain_part(struct ta__thread *self, uint32_t index)
 {
     if (index == 0)
@@ -266,15 +320,15 @@ void *ta__domain_part(struct ta__thread *self, uint32_t index)
     struct ta__domain_slot *slot = ta__domain_slot(self, index);
     if (slot == NULL)
         return NULL;
-    if (slot->theap != NULL)
+    if (ta__slot_has_part(slot))
         return slot->theap;
     const struct ta__domain *domain = ta__domain_at(index);
     uint32_t owner = ta__load_acquire(&domain->heap_index);
     if (owner == 0 && (owner = settle_heap(index)) == 0)
         return NULL;
     void *part = ta__heap_part(ta__domain_at(owner)->heap);
-    if (!ta__load_relaxed(&domain->is_shared))
-        slot->theap = part;
+    if (part != NULL && !ta__load_relaxed(&domain->is_shared))
+        ta__slot_take_part(slot, part);
     return part;
 }
 
@@ -298,6 +352,16 @@ uint32_t ta__domain_ambient(struct ta__thread *self)
     return (uint32_t)fresh;
 }
 
+void ta__domain_heaps(void (*visit)(void *heap, uint32_t domain, void *context), void *context)
+{
+    void *lined = ta__load_acquire(&lined_heap);
+    if (lined != NULL)
+        visit(lined, 0, context);
+    for (uint32_t index = 0; index < ta__domain_count(); index++)
+        if (ta__domain_at(index)->heap != NULL)
+            visit(ta__domain_at(index)->heap, index, context);
+}
+
 void ta__domains_thread_done(struct ta__thread *self)
 {
     struct ta__domain_parts *parts = self->domains;
@@ -309,10 +373,10 @@ void ta__domains_thread_done(struct ta__thread *self)
         struct ta__domain_slot *slot = &parts->slots[parts->cold[cold].index];
         if (slot->cold == cold) {
             ta__domain_flush(self, slot);
-            slot->theap = NULL;
+            ta__slot_lose_part(slot);
         }
     }
-    parts->slots[0].theap = NULL;
+    parts->slots[0].theap = TA__THEAP_EMPTY;
     for (uint32_t i = 1; i < parts->scopes_filled; i++)
         parts->scopes[i].key = TA__SCOPE_UNCACHED;
     parts->scopes_over = 0;

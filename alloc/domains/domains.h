@@ -47,16 +47,31 @@ struct ta__domain {
     uint64_t lone_allocated_blocks, lone_allocated_bytes, lone_freed_blocks, lone_freed_bytes;
 };
 
-/* One thread's part of one domain. */
+/* One thread's part of one domain. A slot that has a part of a heap is named by the part's pages: free finds it there,
+ * and compares its checks with the block's mark. Without a part they match no mark (docs/invariants.md, D-4). */
 struct ta__domain_slot {
-    void *theap; /* NULL: not yet asked for, gone, or of a shared heap */
+    void *theap; /* TA__THEAP_EMPTY: not yet asked for, gone, or of a shared heap; NULL: the slot is not in use */
     uint64_t allocated_blocks, allocated_bytes, freed_blocks, freed_bytes; /* read by any */
-    int64_t headroom;        /* bytes below the highest since the last flush; as in trace/counters.c; read by any */
-    uint32_t untraced_check; /* of their marks, without the address */
-    uint32_t traced_flip;    /* what the check of traced blocks differs by from those of domain 0 */
-    uint32_t cold;           /* index into cold; 0 = the slot is not yet in use */
-    uint32_t index;          /* the domain's */
+    int64_t headroom; /* bytes below the highest since the last flush; as in trace/counters.c; read by any */
+    uint64_t
+        untraced_mark;     /* of an untraced block of no bytes, without the address: the domain's index, the check, 1 */
+    uint32_t cold;         /* index into cold; 0 = the slot is not yet in use */
+    uint16_t traced_check; /* of the marks of traced blocks, without the address */
 };
+_Static_assert(sizeof(struct ta__domain_slot) == TA_CACHE_LINE, "the index of one is a shift");
+
+TA_INLINE uint32_t ta__slot_index(const struct ta__domain_slot *slot)
+{
+    return (uint32_t)slot->untraced_mark;
+}
+
+TA_INLINE uint16_t ta__slot_untraced_check(const struct ta__domain_slot *slot)
+{
+    return (uint16_t)(slot->untraced_mark >> 32);
+}
+
+/* The owner of pages with headers that belong to no slot: its checks match no mark. */
+extern struct ta__domain_slot ta__slot_none;
 
 struct ta__domain_cold {
     int64_t high; /* highest sum since the last flush: the thread's share = high - headroom; read by any */
@@ -90,13 +105,16 @@ struct ta__domain_parts {
 int ta__domains_init(void);
 /* The heap of what is not traced and of domain 0. */
 extern void *ta__plain_heap;
+/* With the world stopped: visit(heap, index of the domain, context) for each of all others. */
+void ta__domain_heaps(void (*visit)(void *heap, uint32_t domain, void *context), void *context);
 /* The index of a number, made if it is new or destroyed; TA__DOMAIN_NONE when there is no room. Inside an operation. */
 int ta__domain_index(uint32_t number);
 /* The same, but never made. */
 int ta__domain_known(uint32_t number);
 uint32_t ta__domain_count(void);
 struct ta__domain *ta__domain_at(uint32_t index);
-void ta__domains_after_fork(void);
+/* In the child; `self`: the thread that forked. */
+void ta__domains_after_fork(const struct ta__thread *self);
 void ta__domain_rules_after_fork(void);
 /* What all threads counted in a domain other than 0, summed now. */
 void ta__domain_sum(uint32_t index, struct ta__source_counts *sum, uint64_t *peak);
@@ -125,8 +143,14 @@ extern struct ta__scope ta__scope_none[2];
 int ta__domains_adapt(struct ta__thread *self);
 /* The thread's slot; NULL when there is no memory. */
 struct ta__domain_slot *ta__domain_slot(struct ta__thread *self, uint32_t index);
+/* The thread has a part of the heap that is the domain's alone; or it has none any more. */
+void ta__slot_take_part(struct ta__domain_slot *slot, void *part);
+void ta__slot_lose_part(struct ta__domain_slot *slot);
+int ta__slot_has_part(const struct ta__domain_slot *slot);
 /* Its part of the domain's heap of blocks with headers, made if needed; NULL when there is no memory. */
 void *ta__domain_part(struct ta__thread *self, uint32_t index);
+/* Its part of the heap of small blocks of domain 0 that have headers and stand at lines, the same. */
+void *ta__lined_part(struct ta__thread *self);
 /* The index that ambient allocations go to. */
 uint32_t ta__domain_ambient(struct ta__thread *self);
 /* What ta__capture is to be told for an explicit index. */

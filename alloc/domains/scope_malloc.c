@@ -12,11 +12,12 @@
 
 /* ---- counting ----------------------------------------------------------------------------------------------------- */
 
-/* The thread's slot has a new highest sum: a limit may refuse the block. */
-TA_COLD static void *new_high(void *user, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
+/* The thread's slot has a new highest sum: a limit may refuse the block. The arguments are in the registers where the hot
+ * functions have them. */
+TA_COLD static void *new_high(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
+                              void *user)
 {
     uint64_t mark = ta__mark_of(user);
-    size_t size = ta__mark_size(user, mark);
     if (!ta__domain_new_high(self, slot, size)) {
         if ((ta__mark_kind(user, mark) & TA__KIND_TRACED) != 0)
             ta__count_undo(self, ta__mark_leaf(mark), size);
@@ -33,6 +34,7 @@ TA_COLD static void *new_high(void *user, struct ta__thread *self, uint32_t gate
     return user != NULL ? user : ta__out_of_memory();
 }
 
+/* From the slot of any domain, be it in use or not. */
 TA_INLINE void *pop(const struct ta__domain_slot *slot, size_t size)
 {
     return TA_LIKELY(slot->theap != NULL) ? ta__heap_pop(slot->theap, size) : NULL;
@@ -44,9 +46,9 @@ TA_INLINE void *pop(const struct ta__domain_slot *slot, size_t size)
 TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
                                  void *block)
 {
-    void *user = ta__header_write_short(block, slot->untraced_check, slot->index, size);
+    void *user = ta__header_write_from(block, &slot->untraced_mark, size);
     if (TA_UNLIKELY(ta__domain_count_in(slot, size)))
-        return new_high(user, self, gate, slot);
+        return new_high(size, self, gate, slot, user);
     ta__leave(self);
     return user;
 }
@@ -54,7 +56,7 @@ TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t 
 /* The page's list is empty. */
 TA_COLD static void *refill_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot)
 {
-    if (slot->theap == NULL)
+    if (!ta__slot_has_part(slot))
         return ta__malloc_slow(size);
     void *block = ta__heap_pop_freed(slot->theap, size);
     if (block == NULL) {
@@ -85,7 +87,7 @@ __attribute__((noinline)) void *ta__malloc_in_scope(size_t size, struct ta__thre
     uint32_t gate = self->safepoint.view;
     if (TA_UNLIKELY(ta__operand_acquire(&ta__gate) != gate || size > TA__SMALL_REQUEST_MAX))
         return ta__malloc_slow(size);
-    void *block = pop(slot, size);
+    void *block = ta__heap_pop(slot->theap, size);
     if (TA_UNLIKELY(block == NULL))
         return refill_in_slot(size, self, gate, slot);
     return untraced_in_slot(size, self, gate, slot, block);
@@ -100,7 +102,7 @@ __attribute__((noinline)) void *ta__malloc_sampled_in_scope(size_t size, struct 
         return ta__malloc_slow(size);
     struct ta__domain_slot *slot = self->scope->slot;
     int is_plain = slot == self->domains->slots;
-    void *block = is_plain ? ta__heap_pop(self->theap, size) : pop(slot, size);
+    void *block = ta__heap_pop(is_plain ? self->theap : slot->theap, size);
     if (TA_UNLIKELY(block == NULL))
         return ta__malloc_slow(size);
     self->sample_left -= (int64_t)size;
@@ -112,12 +114,22 @@ __attribute__((noinline)) void *ta__malloc_sampled_in_scope(size_t size, struct 
 
 /* ---- traced ------------------------------------------------------------------------------------------------------- */
 
-TA_INLINE void *traced_in_slot(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate,
-                               struct ta__domain_slot *slot, void *block)
+/* The thread's sum over all domains is a new highest; the slot's has not been counted. */
+TA_COLD static void *new_high_of_all(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
+                                     void *user)
 {
-    void *user = ta__header_write_short(block, self->traced_check ^ slot->traced_flip, leaf, size);
-    if (TA_UNLIKELY((ta__count_in(self, leaf, size)) | ta__domain_count_in(slot, size)))
-        return new_high(user, self, gate, slot);
+    (void)!ta__domain_count_in(slot, size);
+    return new_high(size, self, gate, slot, user);
+}
+
+TA_INLINE void *traced_in_slot(size_t size, struct ta__thread *self, uint32_t leaf, struct ta__source_counts *row,
+                               uint32_t gate, struct ta__domain_slot *slot, uint32_t check, void *block)
+{
+    void *user = ta__header_write_short(block, check, leaf, size);
+    if (TA_UNLIKELY(ta__count_in_row(self, row, size)))
+        return new_high_of_all(size, self, gate, slot, user);
+    if (TA_UNLIKELY(ta__domain_count_in(slot, size)))
+        return new_high(size, self, gate, slot, user);
     ta__leave_sealed(self, gate);
     return user;
 }
@@ -135,22 +147,29 @@ TA_COLD static void *traced_rest(size_t size, struct ta__thread *self, uint32_t 
     char *user = theap != NULL ? ta__heap_allocate_behind(theap, size + extra, 0) : NULL;
     if (user != NULL) {
         ta__shared_block_in(domain, user, size);
-        return traced_in_slot(size, self, leaf, gate, &self->domains->slots[domain], user - TA__MARK_SIZE);
+        uint32_t kind = domain != 0 ? TA__KIND_DOMAIN | TA__KIND_TRACED : TA__KIND_TRACED;
+        return traced_in_slot(size, self, leaf, &self->counts[leaf], gate, &self->domains->slots[domain],
+                              ta__check_of_kind(kind), user - TA__MARK_SIZE);
     }
     ta__leave_sealed(self, gate);
     return ta__out_of_memory();
 }
 
 /* The rest of a traced allocation: the leaf says the domain, be it the call's, the scope's or a rule's. */
-TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+TA_INLINE void *traced_in_row(size_t size, struct ta__thread *self, uint32_t leaf, struct ta__source_counts *row,
+                              uint32_t gate)
 {
-    if (TA_UNLIKELY(leaf == 0))
-        return traced_rest(size, self, leaf, gate);
     struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
     void *block = pop(slot, size);
     if (TA_UNLIKELY(block == NULL))
         return traced_rest(size, self, leaf, gate);
-    return traced_in_slot(size, self, leaf, gate, slot, block);
+    return traced_in_slot(size, self, leaf, row, gate, slot, slot->traced_check, block);
+}
+
+TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
+{
+    return TA_LIKELY(leaf != 0) ? traced_in_row(size, self, leaf, &self->counts[leaf], gate)
+                                : traced_rest(size, self, leaf, gate);
 }
 
 /* Not the stack that was found last of those that begin like it. */
@@ -161,12 +180,11 @@ __attribute__((noinline, noipa)) static void *stack_in_domain_missed(size_t size
 }
 
 __attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
-                                                   uintptr_t fp)
+                                                   uintptr_t fp, uint32_t domain)
 {
     uint32_t gate;
     if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
         return ta__malloc_slow(size);
-    uint32_t domain = self->scope->capture;
     if (domain == 0)
         __builtin_unreachable(); /* ta__malloc_stack_in_scope */
     uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
@@ -176,12 +194,28 @@ __attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__threa
     return traced_in_domain(size, self, leaf, gate);
 }
 
-static TA__ENTERED_WITH_CALLER(stack_in_domain, ta__stack_in_domain_of)
-
-    /* Where neither a scope nor a rule says another, the domain is 0. */
-    __attribute__((noinline)) void *ta__malloc_stack_in_scope(size_t size, struct ta__thread *self)
+/* As TA__ENTERED_WITH_CALLER, with an argument more. */
+#if defined(__x86_64__)
+__attribute__((naked, noinline, used)) static void *stack_in_domain(__attribute__((unused)) size_t size,
+                                                                    __attribute__((unused)) struct ta__thread *self,
+                                                                    __attribute__((unused)) uint32_t domain)
 {
-    return self->scope->capture == 0 ? ta__malloc_stack(size, self) : stack_in_domain(size, self);
+    __asm__("movl %edx, %r9d\n\tleaq 8(%rsp), %rdx\n\tmovq (%rsp), %rcx\n\tmovq %rbp, %r8\n\t"
+            "jmp ta__stack_in_domain_of");
+}
+#else
+__attribute__((noinline)) static void *stack_in_domain(size_t size, struct ta__thread *self, uint32_t domain)
+{
+    struct ta__caller caller = TA__CALLER();
+    return ta__stack_in_domain_of(size, self, caller.sp, caller.ip, caller.fp, domain);
+}
+#endif
+
+/* Where neither a scope nor a rule says another, the domain is 0. */
+__attribute__((noinline)) void *ta__malloc_stack_in_scope(size_t size, struct ta__thread *self)
+{
+    uint32_t domain = self->scope->capture;
+    return domain == 0 ? ta__malloc_stack(size, self) : stack_in_domain(size, self, domain);
 }
 
 TA_COLD static void *other_site_in_scope(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
@@ -189,20 +223,18 @@ TA_COLD static void *other_site_in_scope(size_t size, struct ta__thread *self, u
     return traced_in_domain(size, self, ta__capture_one(self, ip, self->scope->capture), gate);
 }
 
-__attribute__((noinline)) static void *one_frame_in_domain(size_t size, struct ta__thread *self)
+__attribute__((noinline)) void *ta__malloc_one_frame_in_scope(size_t size, struct ta__thread *self)
 {
     uint32_t gate;
+    uint32_t domain = self->scope->capture;
+    if (domain == 0)
+        return ta__malloc_one_frame(size, self);
     if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
         return ta__malloc_slow(size);
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
-    if (TA_UNLIKELY(self->one_ip != ta__one_site(ip, 1) || self->one_domain != self->scope->capture))
+    if (TA_UNLIKELY(self->one_ip != ta__one_site(ip, domain) || self->one_domain != domain))
         return other_site_in_scope(size, self, gate, ip);
-    return traced_in_domain(size, self, self->one_leaf, gate);
-}
-
-__attribute__((noinline)) void *ta__malloc_one_frame_in_scope(size_t size, struct ta__thread *self)
-{
-    return self->scope->capture == 0 ? ta__malloc_one_frame(size, self) : one_frame_in_domain(size, self);
+    return traced_in_row(size, self, self->one_leaf, self->one_row, gate);
 }
 
 /* ---- requests that name their domain ------------------------------------------------------------------------------- */
@@ -266,7 +298,7 @@ TA_INLINE struct ta__domain_slot *slot_of(const struct ta__thread *self, uint32_
     if (TA_UNLIKELY(self->domains == NULL))
         return NULL;
     struct ta__domain_slot *slot = &self->domains->slots[domain % TA__DOMAINS_MAX];
-    return TA_LIKELY(slot->theap != NULL) ? slot : NULL;
+    return TA_LIKELY(ta__slot_has_part(slot)) ? slot : NULL;
 }
 
 /* A block of a domain, not local or not of the usual kind, in a sealed operation. */
@@ -284,11 +316,12 @@ __attribute__((cold, noipa)) void ta__free_in_domain(void *user, struct ta__thre
     ta__leave_sealed(self, gate);
 }
 
-/* What the block's going brings along: its page is empty now, or sums are due. */
-__attribute__((cold, noipa)) static void in_domain_rest(void *user, struct ta__thread *self, uint32_t gate,
-                                                        mi_page_t *page, struct ta__domain_slot *slot)
+/* What the block's going brings along: its page is empty now, or sums are due. The arguments are in the registers where the
+ * hot functions have them. */
+__attribute__((cold, noipa)) static void in_domain_rest(void *user, struct ta__thread *self, uint32_t check,
+                                                        mi_page_t *page, uint32_t gate, struct ta__domain_slot *slot)
 {
-    (void)user;
+    (void)user, (void)check;
     if (page->used == 0 && page->retire_expire == 0)
         ta__heap_page_emptied(page);
     if (ta__domain_is_flush_due(slot))
@@ -298,24 +331,41 @@ __attribute__((cold, noipa)) static void in_domain_rest(void *user, struct ta__t
     ta__leave_sealed(self, gate);
 }
 
-/* Every block is traced, and this one, of a page of the thread's own with headers, is not of the usual kind in domain 0. */
-__attribute__((noipa)) void ta__free_traced_in_domain(void *user, struct ta__thread *self, uint32_t gate,
-                                                      mi_page_t *page)
+/* Does the page's owner stand for the domain of this block, in this thread? */
+TA_INLINE int is_slot_of(const struct ta__domain_slot *slot, const struct ta__thread *self, uint32_t domain)
 {
-    uint64_t size = ta__mark_size_if(user, self->traced_check ^ TA__KIND_DOMAIN);
-    uint32_t leaf = ta__mark_read_leaf(user);
-    if (TA_UNLIKELY(size >= page->block_size || leaf < self->leaf_first || leaf >= self->counts_capacity ||
-                    self->domains == NULL))
+    return slot == &self->domains->slots[domain] && ta__slot_index(slot) == domain;
+}
+
+/* Every block is traced, and this one, of a page of the thread's own with headers, is not of the usual kind in domain 0. */
+__attribute__((noipa)) void ta__free_traced_in_domain(void *user, struct ta__thread *self, uint32_t check,
+                                                      mi_page_t *page, uint32_t gate)
+{
+    struct ta__domain_slot *slot = ta__page_owner(page);
+    if (TA_UNLIKELY((uint16_t)check != slot->traced_check))
         return ta__free_traced_aligned(user, self, gate, page);
-    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
-    if (TA_UNLIKELY(slot->theap == NULL))
-        return ta__free_in_domain(user, self, gate, page);
+    uint64_t size = ta__mark_short_size(user);
+    uint32_t leaf = ta__mark_read_leaf(user);
+    if (TA_UNLIKELY(size >= page->block_size || leaf < self->leaf_first))
+        return ta__free_unsealed(user, self, gate);
+    TA_CHECK("D-4", is_slot_of(slot, self, ta__leaf_domain(leaf)));
     ta__count_out(self, leaf, size);
     ta__domain_count_out(slot, size);
     if (TA_UNLIKELY(ta__heap_push(page, (char *)user - TA__MARK_SIZE) || ta__is_flush_due(self) ||
                     ta__domain_is_flush_due(slot)))
-        return in_domain_rest(user, self, gate, page, slot);
+        return in_domain_rest(user, self, check, page, gate, slot);
     ta__leave_sealed(self, gate);
+}
+
+/* The page with headers is not the thread's, or full, or was destroyed with its domain just now. */
+TA_COLD static void beside_domains_elsewhere(void *user, struct ta__thread *self, uint32_t gate)
+{
+    ta__leave_sealed(self, gate);
+    mi_page_t *page = ta__heap_page(user);
+    if (page != NULL)
+        ta__free_of_page(user, self, page);
+    else
+        ta__free_any(user, self);
 }
 
 /* Not every block is traced, and the thread has used domains. */
@@ -325,23 +375,22 @@ __attribute__((noinline)) void ta__free_beside_domains(void *user, struct ta__th
     mi_page_t *page = ta__heap_page(user);
     if (TA_UNLIKELY(page == NULL))
         return ta__free_any(user, self);
-    if (mi_page_xthread_id(page) != self->headed_word) {
+    if (!ta__page_seems_headed(page)) {
         if (TA_UNLIKELY(!ta__page_is_my_plain(page) || ta__heap_push(page, user)))
             ta__free_of_page(user, self, page);
         return;
     }
     if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, 0)))
         return ta__free_any(user, self);
-    if (TA_UNLIKELY(mi_page_xthread_id(page) != self->headed_word)) /* the domain was destroyed just now */
-        return ta__free_unsealed(user, self, gate);
-    uint64_t size = ta__mark_size_if(user, self->traced_check ^ (TA__KIND_DOMAIN | TA__KIND_TRACED));
+    if (TA_UNLIKELY(mi_page_xthread_id(page) != self->headed_word))
+        return beside_domains_elsewhere(user, self, gate);
+    struct ta__domain_slot *slot = ta__page_owner(page);
+    uint64_t size = ta__mark_size_if(user, ta__slot_untraced_check(slot));
     if (TA_UNLIKELY(size >= page->block_size))
         return ta__free_in_domain(user, self, gate, page);
-    struct ta__domain_slot *slot = &self->domains->slots[ta__mark_read_leaf(user) % TA__DOMAINS_MAX];
-    if (TA_UNLIKELY(slot->theap == NULL))
-        return ta__free_in_domain(user, self, gate, page);
+    TA_CHECK("D-4", is_slot_of(slot, self, ta__mark_read_leaf(user)));
     ta__domain_count_out(slot, size);
     if (TA_UNLIKELY(ta__heap_push(page, (char *)user - TA__MARK_SIZE) || ta__domain_is_flush_due(slot)))
-        return in_domain_rest(user, self, gate, page, slot);
+        return in_domain_rest(user, self, 0, page, gate, slot);
     ta__leave_sealed(self, gate);
 }

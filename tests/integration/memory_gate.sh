@@ -159,6 +159,8 @@ status "$tool" gate "$work/first.ta" --no-leaks --format github
 grep -q '^::error file=parser.c,line=[0-9]*,title=tracealloc::' "$work/out" || { cat "$work/out"; fail "no annotation"; }
 status "$tool" gate "$work/first.ta" --no-leaks --json
 python3 -m json.tool "$work/out" >/dev/null || fail "JSON"
+status "$tool" gate "$work/first.ta" --max-live=1 --json
+grep -q '"site": "(all)", "file": "", "line": 0,' "$work/out" || { cat "$work/out"; fail "the sum of all sites is in a file"; }
 
 # The end of a run says no, too; what the program said itself comes first.
 want=1

@@ -31,6 +31,7 @@ PROGRAM = r"""
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 __attribute__((noinline)) void *ours(void) { void *volatile block = malloc(1000); return block; }
 static void refuse(int number)
@@ -41,6 +42,43 @@ static void refuse(int number)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {4, filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
+}
+/* Nothing but what glibc's malloc calls, and an end: whoever calls more is killed. */
+static void confine(void)
+{
+    static const int allowed[] = {SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk, SYS_madvise, SYS_futex,
+                                  SYS_rt_sigprocmask, SYS_wait4, SYS_exit_group};
+    enum { COUNT = sizeof allowed / sizeof *allowed };
+    struct sock_filter filter[2 * COUNT + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (int i = 0; i < COUNT; i++) {
+        filter[2 * i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
+        filter[2 * i + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    filter[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL);
+    struct sock_fprog program = {2 * COUNT + 2, filter};
+#ifdef PR_SET_TSC
+    prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+#endif
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
+}
+static void confined(void)
+{
+    static void *volatile kept[200];
+    unsigned seed = 1;
+    struct timespec now;
+    free(ours()); /* what it begins with */
+    confine();
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* in memory, or this system is of no use here */
+    for (int i = 0; i < 20000; i++) {
+        void *volatile *at = &kept[(seed = seed * 1103515245u + 12345u) >> 16 & 127];
+        size_t size = i % 50 == 0 ? (seed >> 9) % 4000000 : (seed >> 9) % 9000;
+        if (*at == NULL) *at = i % 3 == 0 ? calloc(1, size) : i % 7 == 0 ? aligned_alloc(64, size) : malloc(size);
+        else if (i % 2 == 0) *at = realloc(*at, size + 1);
+        else { free(*at); *at = NULL; }
+    }
+    free(malloc((size_t)1 << 46));
+    for (int i = 0; i < 100; i++) ours();
+    exit(3);
 }
 static void end(const char *how)
 {
@@ -61,6 +99,14 @@ int main(int argc, char **argv)
         if (child == 0) { for (int i = 0; i < 100; i++) ours(); end(argv[2]); }
         waitpid(child, &status, 0);
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    if (strcmp(argv[1], "confined") == 0) confined();
+    if (strcmp(argv[1], "alone") == 0) { /* how many threads it has; 0: that is not told */
+        char line[200];
+        int threads = 0;
+        FILE *file = fopen("/proc/self/status", "r");
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) sscanf(line, "Threads: %d", &threads);
+        return threads;
     }
     if (strcmp(argv[1], "children") == 0) { /* of a process that has the orphans too */
         int count = 0;
@@ -115,7 +161,7 @@ class Guest(unittest.TestCase):
 
     def run_it(self, *command, before=(), options=()):
         return subprocess.run([*before, TRACEALLOC, "run", "-o", "x.ta", *options, *command], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, check=False, text=True)
+                              stderr=subprocess.PIPE, check=False, text=True, timeout=300)
 
     def facts(self, name):
         done = subprocess.run([TRACEALLOC, "info", name, "--csv"], stdout=subprocess.PIPE, check=True, text=True)
@@ -186,6 +232,34 @@ class Guest(unittest.TestCase):
             self.assertIn("could not be started", self.facts("x.ta")["missing"])
             if how == "segv":
                 self.assertEqual(self.facts("x.ta")["crash.signal"], "SIGSEGV")
+            self.tearDown()
+
+    def test_nothing_is_called_that_malloc_would_not(self):
+        """In every mode a program may forbid itself all but that, and reading the time stamp counter."""
+        if subprocess.run(["./program", "confined"], check=False).returncode != 3:
+            self.skipTest("no filters of system calls here, or they are not enough for malloc")
+        done = subprocess.run(["./program", "confined"], env={**os.environ, "LD_PRELOAD": os.environ["TRACEALLOC_LIBRARY"]},
+                              check=False)
+        self.assertEqual(done.returncode, 3)
+        if self.run_it("./program", "alone").returncode != 1 or "missing" in self.facts("x.ta"):
+            self.skipTest("no process that watches here: the program itself has to write its last entry")
+        self.tearDown()
+        for options in ((), ("--nframe=1",), ("--sample=64K",), ("--stopped",)):
+            self.assertEqual(self.run_it("./program", "confined", options=options).returncode, 3, options)
+            if options == ():
+                self.assert_has_ours("x.ta")
+            self.tearDown()
+
+    def test_filters_of_waiting(self):
+        """Whether the process that watches has ended is told without asking for it."""
+        waitid, wait4 = numbers_of("waitid", "wait4")
+        for refused in ((waitid,), (waitid, wait4)):
+            done = self.run_it("./program", "refused", *refused, "--", "./program", "exit")
+            if done.returncode == 77:
+                self.skipTest("no filters of system calls here")
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assert_has_ours("x.ta")
+            self.assertEqual(self.facts("x.ta")["reason"], "exit")
             self.tearDown()
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv") and shutil.which("prlimit"), "only root can become somebody else")

@@ -12,12 +12,14 @@ command -v objdump >/dev/null || exit 77
 case $(uname -m) in x86_64) ;; *) exit 77 ;; esac
 
 warm='ta_malloc malloc_plain ta__malloc_stack_of malloc_stack_missed ta__malloc_one_frame other_site malloc_sampled ta_free
-    ta__free_plain ta__free_traced ta__capture_by_walk walk_and_remember ta__kept_find_further'
+    ta__free_plain ta__free_traced_first ta__free_traced malloc_stack_following ta__kept_search ta__capture_by_walk
+    walk_and_remember'
 objdump -d --no-show-raw-insn "$library" | awk -v names="$warm" '
     BEGIN { count = split(names, list, " "); for (i = 1; i <= count; i++) wanted[list[i]] = 1 }
     /^[0-9a-f]+ <.*>:$/ {
         name = $2; gsub(/[<>:]/, "", name)
         base = name; sub(/\..*/, "", base)
+        sub(/^__libc_/, "", base)
         alias = (base == "malloc") ? "ta_malloc" : (base ~ /^(free|cfree|free_sized|free_aligned_sized|_Zd.*)$/) ? "ta_free" : base
         in_it = (alias in wanted) && name !~ /\.cold/
         if (in_it) { seen[alias] = 1; at = name }

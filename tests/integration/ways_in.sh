@@ -93,6 +93,7 @@ all_ways() {
 
 public='^(ta_[a-z0-9][a-z0-9_]*|malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|aligned_alloc|memalign|valloc'
 public+='|pvalloc|malloc_usable_size|free_sized|free_aligned_sized|mallopt|mallinfo|mallinfo2|malloc_trim|malloc_stats'
+public+='|__libc_(malloc|free|[cv]alloc|realloc|memalign|pvalloc)'
 public+='|malloc_info|_Zn[wa]m.*|_Zd[la]Pv.*|_exit|_Exit|sigaction|signal|__sysv_signal|f?execve|execveat|execvpe?|execv|execl[pe]?|mmap(64)?|munmap|mremap)$'
 check_names() { # check_names NAME FILE NM-FLAGS…
     local name=$1 file=$2
@@ -110,7 +111,7 @@ check_names() { # check_names NAME FILE NM-FLAGS…
     local missing=
     for symbol in malloc free calloc realloc memalign posix_memalign aligned_alloc valloc pvalloc reallocarray \
         malloc_usable_size free_sized free_aligned_sized cfree mallopt mallinfo mallinfo2 malloc_trim malloc_stats \
-        malloc_info ta_malloc ta_free ta_version ta_get_health _Znwm _ZnwmRKSt9nothrow_t _ZnwmSt11align_val_t \
+        malloc_info __libc_malloc __libc_free __libc_calloc __libc_realloc __libc_memalign __libc_valloc __libc_pvalloc ta_malloc ta_free ta_version ta_get_health _Znwm _ZnwmRKSt9nothrow_t _ZnwmSt11align_val_t \
         _ZnwmSt11align_val_tRKSt9nothrow_t _Znam _ZnamRKSt9nothrow_t _ZnamSt11align_val_t \
         _ZnamSt11align_val_tRKSt9nothrow_t _ZdlPv _ZdlPvm _ZdlPvRKSt9nothrow_t _ZdlPvSt11align_val_t \
         _ZdlPvmSt11align_val_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPv _ZdaPvm _ZdaPvRKSt9nothrow_t \
@@ -164,6 +165,10 @@ if compile deepbind_plugin.c "$work/deepbind_plugin.so" -shared -fPIC 2>"$work/g
 else
     not_ok "deepbind_plugin: builds" "$work/got"
 fi
+
+# A function of the program's own for some of malloc's names (the archive has each of them, too).
+archive=- all_ways own_free.c own_free
+archive=- all_ways own_free.c own_family -DOWN_FAMILY
 
 # The library itself by dlopen, from a program on libc's malloc.
 compile load_library.c "$work/load_library" -ldl

@@ -177,6 +177,28 @@ static void test_refused_requests_leave_no_descriptor_open(void)
     TEST_ASSERT_EQUAL_INT(before, next_descriptor());
 }
 
+/* In pages; 0: it cannot be told. */
+static unsigned long address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages;
+}
+
+static void test_large_requests_leave_no_mapping(void)
+{
+    enum { TIMES = 20, KEPT = 4 };
+    const size_t size = opaque((size_t)2 << 30);
+    unsigned long before = address_space();
+    for (int i = 0; i < TIMES; i++)
+        free(malloc(size));
+    TEST_ASSERT_LESS_THAN_UINT64(before + KEPT * (size / PAGE), address_space());
+}
+
 static void test_malloc_of_more_than_any_machine_has_fails_with_enomem(void)
 {
     FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
@@ -212,6 +234,46 @@ static void test_malloc_of_many_mebibytes_is_wholly_usable(void)
 
 /* ---- calloc -------------------------------------------------------------------------------------------------------
  */
+
+static uint64_t distance(const void *one, const void *other)
+{
+    return (uintptr_t)one > (uintptr_t)other ? (uintptr_t)one - (uintptr_t)other : (uintptr_t)other - (uintptr_t)one;
+}
+
+static void test_blocks_on_both_sides_of_gibibytes_are_told_apart_and_freed(void)
+{
+    enum { FAR_BLOCKS = 2 };
+    static const size_t gap = (size_t)9 << 30;
+    static const size_t large = (size_t)160 << 20;
+    unsigned char *near = malloc(100);
+    unsigned char *far[FAR_BLOCKS];
+    void *between = malloc(gap); /* never touched: it takes addresses and no memory */
+    if (between == NULL) {
+        free(near);
+        TEST_IGNORE_MESSAGE("there is no room for 9 GiB of addresses");
+    }
+    uint64_t farthest = 0;
+    for (int i = 0; i < FAR_BLOCKS; i++) {
+        far[i] = malloc(large);
+        TEST_ASSERT_NOT_NULL(far[i]);
+        TEST_ASSERT_GREATER_OR_EQUAL_size_t(large, malloc_usable_size(far[i]));
+        far[i][0] = far[i][large - 1] = (unsigned char)i;
+        if (distance(near, far[i]) > farthest)
+            farthest = distance(near, far[i]);
+    }
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(gap, malloc_usable_size(between));
+    for (int i = 0; i < FAR_BLOCKS; i++) {
+        unsigned char *grown = realloc(far[i], large + 4096);
+        TEST_ASSERT_NOT_NULL(grown);
+        TEST_ASSERT_EQUAL_UINT8(i, grown[0]);
+        TEST_ASSERT_EQUAL_UINT8(i, grown[large - 1]);
+        free(grown);
+    }
+    free(between);
+    free(near);
+    if (farthest <= UINT32_MAX)
+        TEST_IGNORE_MESSAGE("the system put all blocks within 4 GiB");
+}
 
 static void test_calloc_after_dirty_frees_returns_zeroed_blocks(void)
 {
@@ -745,12 +807,14 @@ int main(void)
     RUN_TEST(test_free_of_null_does_nothing);
     RUN_TEST(test_malloc_beyond_ptrdiff_max_fails_with_enomem);
     RUN_TEST(test_refused_requests_leave_no_descriptor_open);
+    RUN_TEST(test_large_requests_leave_no_mapping);
     RUN_TEST(test_malloc_of_more_than_any_machine_has_fails_with_enomem);
     RUN_TEST(test_malloc_of_many_mebibytes_is_wholly_usable);
     RUN_TEST(test_calloc_after_dirty_frees_returns_zeroed_blocks);
     RUN_TEST(test_calloc_multiplies_count_and_size);
     RUN_TEST(test_calloc_whose_product_overflows_fails_with_enomem);
     RUN_TEST(test_realloc_of_null_is_malloc);
+    RUN_TEST(test_blocks_on_both_sides_of_gibibytes_are_told_apart_and_freed);
     RUN_TEST(test_realloc_to_zero_frees_and_returns_null);
     RUN_TEST(test_realloc_between_all_pairs_of_sizes_keeps_the_contents);
     RUN_TEST(test_realloc_step_by_step_keeps_every_byte);

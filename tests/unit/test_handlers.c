@@ -18,6 +18,7 @@
 #include "base/safepoint.h"
 #include "tests/support/random.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) /* they look at each byte that is copied */
 enum { MANY = 64, FOR_EVER = 10000 };
@@ -55,6 +56,49 @@ void setUp(void)
 void tearDown(void)
 {
     ta_stop();
+}
+
+/* While somebody empties the tables, or makes them anew, their rows say anything. */
+static void test_a_handler_learns_a_size_and_moves_a_block_without_the_tables(void)
+{
+    enum { BYTES = 1000 };
+    void *volatile made = ta_malloc(BYTES);
+    char *block = made;
+    uint32_t leaf = ta__mark_leaf(ta__mark_of(block));
+    struct ta__source_leaf *row = (struct ta__source_leaf *)&ta__leaves()[leaf], before = *row;
+    memset(block, 7, BYTES);
+    interrupt();
+    memset(row, 0xff, sizeof *row);
+    size_t usable = ta_usable_size(block);
+    char *moved = ta_realloc(block, 3 * BYTES);
+    *row = before;
+    come_back();
+    TEST_ASSERT_EQUAL_size_t(BYTES, usable);
+    TEST_ASSERT_NOT_NULL(moved);
+    TEST_ASSERT_EACH_EQUAL_HEX8(7, moved, BYTES);
+    ta_free(moved);
+}
+
+/* A handler that interrupted the thread while it holds the others, perhaps to empty the tables, is told nothing; one that
+ * interrupted an operation, for which that would wait, what there is. */
+static void test_a_handler_is_told_of_a_block_only_what_nobody_changes(void)
+{
+    void *block = ta_malloc(100), *frames[4];
+    uint32_t domain = 1;
+    TEST_ASSERT_EQUAL_INT(1, ta_domain_of(block, &domain));
+    TEST_ASSERT_GREATER_THAN(0, ta_get_object_traceback(block, frames, 4, NULL));
+    interrupt();
+    int is_ours_inside = ta_domain_of(block, &domain);
+    size_t frames_inside = ta_get_object_traceback(block, frames, 4, NULL);
+    ta__self->safepoint.view = TA__VIEW_HELD;
+    int is_ours_held = ta_domain_of(block, &domain);
+    size_t frames_held = ta_get_object_traceback(block, frames, 4, NULL);
+    come_back();
+    TEST_ASSERT_EQUAL_INT(1, is_ours_inside);
+    TEST_ASSERT_GREATER_THAN(0, frames_inside);
+    TEST_ASSERT_EQUAL_INT(0, is_ours_held);
+    TEST_ASSERT_EQUAL_size_t(0, frames_held);
+    ta_free(block);
 }
 
 /* Blocks without a byte stand wall to wall: what is written into one is the next one's. */
@@ -618,6 +662,8 @@ int main(void)
 {
     UNITY_BEGIN();
     RUN_TEST(test_empty_blocks_that_a_handler_frees_damage_nobody);
+    RUN_TEST(test_a_handler_learns_a_size_and_moves_a_block_without_the_tables);
+    RUN_TEST(test_a_handler_is_told_of_a_block_only_what_nobody_changes);
     RUN_TEST(test_what_a_handler_frees_is_freed_soon_in_a_thread_that_is_traced);
     RUN_TEST(test_all_that_a_handler_frees_is_freed);
     RUN_TEST(test_a_stop_waits_until_every_other_thread_is_outside);

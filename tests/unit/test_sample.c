@@ -141,6 +141,30 @@ static void test_empty_blocks_are_sampled_as_those_of_one_byte(void)
     }
 }
 
+/* The largest request that is served from the list of small pages, and its neighbours: that list has an end. */
+static void test_requests_beside_the_largest_small_one_have_their_room(void)
+{
+    enum { EACH = 20 };
+    static char *blocks[3 * EACH];
+    TEST_ASSERT_EQUAL_INT(0, ta_start(10));
+    seed(7);
+    for (size_t size = TA__SMALL_MAX - 9; size < TA__SMALL_MAX + 20; size++) {
+        for (int i = 0; i < EACH; i++) {
+            blocks[3 * i] = ta_malloc(size);
+            blocks[3 * i + 1] = ta_calloc(1, size);
+            blocks[3 * i + 2] = ta_realloc(ta_malloc(1), size);
+        }
+        for (int i = 0; i < 3 * EACH; i++) {
+            TEST_ASSERT_NOT_NULL(blocks[i]);
+            memset(blocks[i], i, size);
+        }
+        for (int i = 0; i < 3 * EACH; i++) {
+            TEST_ASSERT_EACH_EQUAL_HEX8((uint8_t)i, blocks[i], size);
+            ta_free(blocks[i]);
+        }
+    }
+}
+
 static void test_realloc_and_tracking_take_out_what_was_put_in(void)
 {
     enum { COUNT = 3000 };
@@ -254,6 +278,7 @@ int main(void)
     RUN_TEST(test_weights_are_the_reciprocals_of_the_probabilities);
     RUN_TEST(test_estimates_of_live_and_total_are_unbiased);
     RUN_TEST(test_empty_blocks_are_sampled_as_those_of_one_byte);
+    RUN_TEST(test_requests_beside_the_largest_small_one_have_their_room);
     RUN_TEST(test_realloc_and_tracking_take_out_what_was_put_in);
 #if TRACEALLOC_OVERRIDE
     RUN_TEST(test_samples_through_plugins_that_follow_each_other_at_one_address);

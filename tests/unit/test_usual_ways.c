@@ -8,9 +8,11 @@
 
 #include <unity.h>
 
+#include "alloc/alloc.h"
 #include "tests/support/random.h"
 #include "tests/support/traced_now.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 
@@ -56,6 +58,30 @@ static void for_each_limit(void (*check)(void))
         TEST_ASSERT_EQUAL(0, current());
         ta_stop();
     }
+}
+
+/* ---- epochs ---- */
+
+static void blocks_of_two_epochs(void)
+{
+    enum { BLOCKS = 300 };
+    void *before[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        before[i] = ta_malloc(100);
+    TEST_ASSERT_EQUAL(BLOCKS * 100, current());
+    ta_clear_traces();
+    TEST_ASSERT_EQUAL(0, current());
+    void *after = ta_malloc(50);
+    for (int i = 0; i < BLOCKS; i++) {
+        ta_free(before[i]);
+        TEST_ASSERT_EQUAL(50, current());
+    }
+    ta_free(after);
+}
+
+static void test_a_block_of_an_earlier_epoch_is_not_counted_out(void)
+{
+    for_each_limit(blocks_of_two_epochs);
 }
 
 /* ---- realloc ---- */
@@ -196,6 +222,93 @@ static void test_aligned_blocks_are_counted_and_freed(void)
     for_each_limit(align_each);
 }
 
+/* ---- small aligned ones with a header, which stand at lines ---- */
+
+enum { LINED = 3000 };
+static void *lined[LINED];
+
+static size_t lined_size(int i)
+{
+    return (size_t)(i * 37 % 1030);
+}
+
+static void *line_up(void *bytes)
+{
+    for (int i = 0; i < LINED; i++) {
+        lined[i] = ta_aligned_alloc(i % 2 == 0 ? 64 : 32, lined_size(i));
+        *(size_t *)bytes += lined_size(i);
+    }
+    return NULL;
+}
+
+static void count_lined(const struct ta__source_block *block, void *found)
+{
+    for (int i = 0; i < LINED; i += 100)
+        *(int *)found += block->address == (uintptr_t)lined[i] && block->size == lined_size(i);
+}
+
+static int walk_finds(void)
+{
+    int found = 0;
+    TEST_ASSERT_EQUAL(TA__STOP_DONE, ta__safepoint_stop(&ta__self->safepoint));
+    ta__blocks_visit(count_lined, &found);
+    ta__safepoint_resume(&ta__self->safepoint);
+    return found;
+}
+
+static void free_lined(void)
+{
+    for (int i = 0; i < LINED; i++)
+        ta_free(lined[i]);
+}
+
+static void see_lined(void)
+{
+    size_t bytes = 0;
+    uint64_t before = ta_domain_usable_bytes(0);
+    line_up(&bytes);
+    TEST_ASSERT_EQUAL(bytes, current());
+    TEST_ASSERT_GREATER_OR_EQUAL_UINT64(before + bytes, ta_domain_usable_bytes(0));
+    TEST_ASSERT_EQUAL(LINED / 100, walk_finds());
+    for (int i = 0; i < LINED; i++) {
+        TEST_ASSERT_EQUAL(0, (uintptr_t)lined[i] % (i % 2 == 0 ? 64 : 32));
+        TEST_ASSERT_EQUAL(lined_size(i), ta_usable_size(lined[i]));
+        fill(lined[i], lined_size(i), (unsigned char)i);
+    }
+    for (int i = 0; i < LINED; i++)
+        expect_filled(lined[i], lined_size(i), (unsigned char)i);
+    free_lined();
+    TEST_ASSERT_EQUAL(0, current());
+}
+
+static void test_small_aligned_blocks_stand_at_lines(void)
+{
+    for_each_limit(see_lined);
+}
+
+/* Behind one that ended, and after the end of the tracing. */
+static void test_lines_that_a_thread_left(void)
+{
+    for (size_t limit = 0; limit < sizeof limits / sizeof limits[0]; limit++)
+        for (int stops = 0; stops < 2; stops++) {
+            size_t bytes = 0;
+            pthread_t thread;
+            TEST_ASSERT_EQUAL(0, ta_start(limits[limit]));
+            size_t before = current();
+            TEST_ASSERT_EQUAL(0, pthread_create(&thread, NULL, line_up, &bytes));
+            TEST_ASSERT_EQUAL(0, pthread_join(thread, NULL));
+            TEST_ASSERT_EQUAL(LINED / 100, walk_finds());
+            if (stops)
+                ta_stop();
+            else
+                TEST_ASSERT_GREATER_OR_EQUAL(before + bytes, current());
+            uint64_t had = ta_domain_usable_bytes(0);
+            free_lined();
+            TEST_ASSERT_LESS_OR_EQUAL_UINT64(had - bytes, ta_domain_usable_bytes(0));
+            ta_stop();
+        }
+}
+
 static void zero_each(void)
 {
     for (int round = 0; round < 3; round++)
@@ -249,11 +362,14 @@ static void test_health_has_what_the_tables_hold_as_far_as_there_is_room(void)
 int main(void)
 {
     UNITY_BEGIN();
+    RUN_TEST(test_a_block_of_an_earlier_epoch_is_not_counted_out);
     RUN_TEST(test_realloc_is_a_free_and_a_malloc);
     RUN_TEST(test_many_blocks_change);
     RUN_TEST(test_a_move_is_no_peak_of_both);
     RUN_TEST(test_another_thread_changes_and_frees);
     RUN_TEST(test_aligned_blocks_are_counted_and_freed);
+    RUN_TEST(test_small_aligned_blocks_stand_at_lines);
+    RUN_TEST(test_lines_that_a_thread_left);
     RUN_TEST(test_calloc_is_zero_and_counted);
     RUN_TEST(test_health_has_what_the_tables_hold_as_far_as_there_is_room);
     return UNITY_END();
