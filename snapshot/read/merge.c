@@ -91,7 +91,7 @@ static int is_same_module(const void *table, uint32_t id, const void *wanted)
     const struct ta__view_module *row = &TA__ROWS(const struct ta__view_module, loaded->modules)[id];
     const struct wanted_module *other = wanted;
     return row->path == other->path && row->build_id_length == other->length &&
-           memcmp(build_id_of(loaded, row), other->build_id, other->length) == 0;
+           (other->length == 0 || memcmp(build_id_of(loaded, row), other->build_id, other->length) == 0);
 }
 
 static uint64_t hash_of_frame(const struct ta__view_frame *row)

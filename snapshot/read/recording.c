@@ -102,7 +102,6 @@ const char *ta_recording_reason(struct ta_recording *recording, size_t index)
     while (recording->strings_read <= index)
         if (ta__decoder_strings(decoder, &places(recording)[recording->strings_read++]) != 0)
             return recording->strings_read = 0, "";
-    decoder->raw_total = 0;
     return ta__decoder_summary(decoder, &places(recording)[index], &traces) != 0
                ? ""
                : ta__decoder_string(decoder, decoder->fields[TA__FIELD_REASON]);

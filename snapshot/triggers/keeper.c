@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/atomics.h"
+#include "base/lock.h"
 #include "base/mappings.h"
 #include "base/memory.h"
 #include "base/small_file.h"
@@ -152,7 +153,7 @@ static void close_one_by_one(unsigned kept)
     int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (long got; folder >= 0 && (got = syscall(SYS_getdents64, folder, room, sizeof room)) > 0;)
         for (long at = 0; at < got;) {
-            struct dirent64 *entry = (void *)(room + at);
+            struct dirent *entry = (void *)(room + at); /* with offsets of 64 bits the same */
             unsigned number = (unsigned)ta__decimal_at(entry->d_name);
             at += entry->d_reclen;
             if (*entry->d_name != '.' && number != kept && number != (unsigned)folder)
@@ -241,8 +242,9 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* CLONE_UNTRACED: debuggers, which follow what their process starts, do not see it and do not stop it. */
-    pid_t process =
-        clone(keeper_main, room + ROOM_BYTES, CLONE_VM | CLONE_SETTLS | CLONE_UNTRACED, keeper, NULL, storage, NULL);
+    pid_t process = clone(keeper_main, room + ROOM_BYTES,
+                          CLONE_VM | CLONE_SETTLS | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID, keeper,
+                          &keeper->present, storage, &keeper->present);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (process < 0) {
@@ -250,6 +252,7 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
         return errno = error, -1;
     }
     keeper->process = process;
+    ta__lock_guest(room, ROOM_BYTES, &keeper->present);
     return 0;
 }
 
@@ -272,30 +275,41 @@ int ta__keeper_start(struct ta__keeper *keeper, void (*work)(void), int descript
     return result;
 }
 
-/* It is reaped by its number alone: the program's waits do not see children that end without a signal. */
-static int is_gone(const struct ta__keeper *keeper)
+int ta__keeper_is_gone(const struct ta__keeper *keeper)
 {
-    siginfo_t info = {.si_pid = 0};
-    return waitid(P_PID, (id_t)keeper->process, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid != 0;
+    return ta__load_acquire(&keeper->present) == 0;
 }
 
 int ta__keeper_wait(struct ta__keeper *keeper, int milliseconds)
 {
     const struct timespec moment = {0, 10000000};
     int saved_errno = errno;
-    for (int waited = 0; waited < milliseconds && !ta__load_acquire(&keeper->done) && !is_gone(keeper); waited += 10)
+    for (int waited = 0; waited < milliseconds && !ta__load_acquire(&keeper->done) && !ta__keeper_is_gone(keeper);
+         waited += 10)
         syscall(SYS_futex, &keeper->done, FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0);
     errno = saved_errno;
     return (int)ta__load_acquire(&keeper->done);
 }
 
+/* It is reaped by its number alone: the program's waits do not see children that end without a signal. What has left our
+ * memory ends a moment later; where a filter of system calls refuses the wait, init does it. The room of one that was
+ * killed stays: locks may have its address. */
 void ta__keeper_forget(struct ta__keeper *keeper)
 {
+    enum { END_PATIENCE_MS = 1000, LOOK_MS = 10 };
+    const struct timespec moment = {0, LOOK_MS * 1000000};
     int saved_errno = errno;
-    for (int tries = 0; tries < 1000 && ta__load_acquire(&keeper->done) && !is_gone(keeper); tries++)
-        nap_ms(1);
-    if (is_gone(keeper)) {
-        waitpid(keeper->process, NULL, __WALL | WNOHANG);
+    for (int waited = 0; waited < END_PATIENCE_MS && ta__load_acquire(&keeper->done); waited += LOOK_MS) {
+        uint32_t present = ta__load_acquire(&keeper->present);
+        if (present == 0)
+            break;
+        syscall(SYS_futex, &keeper->present, FUTEX_WAIT, present, &moment, NULL,
+                0); /* as the kernel wakes: not private */
+    }
+    if (ta__keeper_is_gone(keeper))
+        waitpid(keeper->process, NULL, __WALL);
+    if (ta__keeper_is_gone(keeper) && ta__load_acquire(&keeper->done)) {
+        ta__lock_guest(NULL, 0, NULL);
         (void)ta__mapping_drop(keeper->room, keeper->room_bytes);
     }
     keeper->process = 0;

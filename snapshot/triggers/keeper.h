@@ -19,9 +19,10 @@
 
 struct ta__keeper {
     pid_t process, owner;
-    uint32_t *alive; /* the kernel writes 0 when the owner's first thread leaves this memory; NULL = not known */
-    uint32_t done;   /* a futex: set by the keeper when it has nothing more to do */
-    void *room;      /* stack and thread-local storage */
+    uint32_t *alive;  /* the kernel writes 0 when the owner's first thread leaves this memory; NULL = not known */
+    uint32_t present; /* the kernel writes 0 when the keeper leaves this memory, however it ends */
+    uint32_t done;    /* a futex: set by the keeper when it has nothing more to do */
+    void *room;       /* stack and thread-local storage */
     size_t room_bytes;
     void (*work)(void);
     uid_t user;
@@ -44,6 +45,8 @@ TA_NODISCARD int ta__keeper_start(struct ta__keeper *keeper, void (*work)(void),
 int ta__keeper_wait(struct ta__keeper *keeper, int milliseconds);
 /* By the owner, after wait: gives back what the keeper used, unless it is still there. */
 void ta__keeper_forget(struct ta__keeper *keeper);
+/* By the owner: 1 when the keeper has ended. */
+int ta__keeper_is_gone(const struct ta__keeper *keeper);
 
 /* In the keeper, before work() returns: wait has an end. */
 void ta__keeper_is_done(struct ta__keeper *keeper);

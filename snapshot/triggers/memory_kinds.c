@@ -52,7 +52,7 @@ static char *next_line(struct lines *lines)
 
 struct area {
     uint64_t start, end, resident;
-    int reads_or_writes, executes, is_shared;
+    int reads_or_writes, executes;
     char name[64]; /* the beginning is enough */
 };
 
@@ -78,7 +78,6 @@ static int parse_area(const char *line, struct area *area)
         return 0;
     area->reads_or_writes = at[1] == 'r' || at[2] == 'w';
     area->executes = at[3] == 'x';
-    area->is_shared = at[4] == 's';
     area->resident = 0;
     at += 6;
     for (int field = 0; field < 3; field++) {

@@ -92,7 +92,7 @@ TA_ENTRY void *mmap(void *address, size_t length, int protection, int flags, int
     return made;
 }
 
-#if !defined(mmap64) /* musl has one name for both */
+#if defined(__GLIBC__) /* musl has one name for both */
 TA_API void *mmap64(void *address, size_t length, int protection, int flags, int file, off64_t offset)
     __attribute__((alias("mmap"), nothrow));
 #endif

@@ -769,7 +769,14 @@ static int start_helper(void)
     return -1;
 }
 
-/* 1: the keeper has done it. 0: there is none, or it was killed; then what it had open is not to be touched. */
+/* What a keeper that was killed had open is not to be touched, and what it held it will not give back. */
+static void leave_behind(void)
+{
+    pthread_mutex_init(&triggers.work, NULL);
+    triggers.record = NULL;
+}
+
+/* 1: the keeper has done it. 0: there is none, or it was killed. */
 static int ask_keeper(enum request request)
 {
     if (!triggers.keeper_runs)
@@ -781,7 +788,7 @@ static int ask_keeper(enum request request)
     if (!triggers.keeper_lingers)
         ta__keeper_forget(&triggers.keeper);
     if (!is_done)
-        triggers.record = NULL;
+        leave_behind();
     return is_done;
 }
 
@@ -856,10 +863,16 @@ static void in_child(void)
     triggers.helper_runs = triggers.keeper_runs = triggers.keeper_lingers = 0;
 }
 
-int ta__triggers_are_here(void)
+/* Of a clone that libc did not make. */
+static void notice_copy(void)
 {
     if (triggers.original != NULL && ta__load_relaxed(triggers.original) == 0)
-        in_child(); /* of a clone that libc did not make */
+        in_child();
+}
+
+int ta__triggers_are_here(void)
+{
+    notice_copy();
     return ta__load_acquire(&triggers.active) && triggers.owner == getpid();
 }
 
@@ -981,7 +994,7 @@ void ta__triggers_stop(void)
 
 void ta__triggers_leave(void)
 {
-    if (!triggers.keeper_lingers || triggers.owner != getpid())
+    if (!triggers.keeper_lingers)
         return;
     triggers.keeper_lingers = 0;
     ask(ASK_LEAVE);
@@ -1012,7 +1025,7 @@ void ta__triggers_exit(void)
     int saved_errno = errno;
     sigset_t all, before;
     sigfillset(&all);
-    (void)ta__triggers_are_here();
+    notice_copy(); /* a child of vfork does not come here; the number is not asked for, which a program may have forbidden */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&triggers.control);
     exit_locked();

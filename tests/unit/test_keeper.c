@@ -1,11 +1,18 @@
 /* test_keeper.c: the process that shares our memory: it sees us end, and survives what is wrong with that memory. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unity.h>
 
+#include "base/atomics.h"
+#include "base/lock.h"
 #include "snapshot/triggers/keeper.h"
 
 void setUp(void)
@@ -87,6 +94,69 @@ static void test_its_own_end_is_nobodys_business(void)
     ta__keeper_forget(&keeper);
 }
 
+/* A filter of system calls that refuses this one; 0: there can be none here. */
+static int refuse(unsigned number)
+{
+    struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void take_a_while(void)
+{
+    usleep(100000);
+    is_whole = 1;
+}
+
+/* That the owner may not ask whether its child has ended does not mean that it has. */
+static void test_it_is_waited_for_where_waitid_is_refused(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!refuse(SYS_waitid) || !start(take_a_while))
+            _exit(77);
+        int is_done = ta__keeper_wait(&keeper, 60000);
+        ta__keeper_forget(&keeper);
+        _exit(is_done && is_whole ? 0 : 1);
+    }
+    TEST_ASSERT_EQUAL(child, waitpid(child, &status, 0));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        TEST_IGNORE_MESSAGE("no keeper or no filters here");
+    TEST_ASSERT_EQUAL(0, status);
+}
+
+static struct ta__lock lock = {.rank = TA__RANK_NONE};
+static uint32_t has_lock;
+
+static void hold_a_lock_for_ever(void)
+{
+    ta__lock_acquire(&lock);
+    ta__store_release(&has_lock, 1u);
+    for (;;)
+        syscall(SYS_pause);
+}
+
+/* Nobody can give back what it held but who waits for it. */
+static void test_killed_it_holds_no_lock(void)
+{
+    if (!start(hold_a_lock_for_ever))
+        TEST_IGNORE_MESSAGE("no keeper here");
+    while (!ta__load_acquire(&has_lock))
+        usleep(1000);
+    TEST_ASSERT_FALSE(ta__keeper_is_gone(&keeper));
+    TEST_ASSERT_EQUAL(0, kill(keeper.process, SIGKILL));
+    alarm(60);
+    ta__lock_acquire(&lock);
+    alarm(0);
+    ta__lock_release(&lock);
+    TEST_ASSERT_TRUE(ta__keeper_is_gone(&keeper));
+    ta__keeper_forget(&keeper);
+}
+
 static void tell_owner(void)
 {
     while (ta__keeper_owner(&keeper) == TA__OWNER_RUNS)
@@ -130,6 +200,8 @@ int main(void)
     RUN_TEST(test_what_faults_is_given_up_and_nothing_else);
     RUN_TEST(test_elsewhere_it_is_called_and_that_is_all);
     RUN_TEST(test_its_own_end_is_nobodys_business);
+    RUN_TEST(test_it_is_waited_for_where_waitid_is_refused);
+    RUN_TEST(test_killed_it_holds_no_lock);
     RUN_TEST(test_it_sees_the_owner_end_however);
     return UNITY_END();
 }

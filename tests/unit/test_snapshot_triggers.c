@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "tests/support/fake_source.h"
 
 static struct fake_source fake;
+static void (*fake_fold)(const struct ta__source *source, uint32_t first, uint32_t n, struct ta__source_counts *counts);
 static char folder[] = "/tmp/ta_trig.XXXXXX";
 static char pattern[96], series[96];
 
@@ -486,6 +488,43 @@ static void task_end(void)
     __atomic_add_fetch(&task_ended, 1, __ATOMIC_SEQ_CST);
 }
 
+static pid_t owner;
+
+/* Of the process that watches, which then has all that a snapshot holds. */
+static void die_elsewhere(const struct ta__source *source, uint32_t first, uint32_t n, struct ta__source_counts *counts)
+{
+    if (syscall(SYS_getpid) != owner)
+        syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+    fake_fold(source, first, n, counts);
+}
+
+static int is_written_with_a_keeper_that_is_killed(void)
+{
+    const struct ta__trigger_options options = {.series = series, .at_exit = 1, .has_keeper = 1};
+    owner = getpid();
+    fake_fold = fake.source.fold;
+    fake.source.fold = die_elsewhere;
+    if (ta__triggers_start(&options) != 0)
+        return 0;
+    ta__triggers_exit();
+    return 1;
+}
+
+/* In a child, which the parent does not wait for without end. */
+static void test_the_last_entry_is_written_although_the_keeper_is_killed_at_it(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(is_written_with_a_keeper_that_is_killed() ? 0 : 1);
+    for (int i = 0; i < 60000 && waitpid(child, &status, WNOHANG) == 0; i++)
+        nap();
+    kill(child, SIGKILL);
+    TEST_ASSERT_EQUAL_MESSAGE(-1, waitpid(child, &status, 0), "it does not end");
+    TEST_ASSERT_EQUAL(0, status);
+    assert_reason(series, "exit");
+}
+
 /* Stays, so this is the last test. */
 static void test_tasks_of_others_run_in_the_helper(void)
 {
@@ -531,6 +570,7 @@ int main(void)
     RUN_TEST(test_failure_is_one_line_when_asked_for_and_silent_otherwise);
     RUN_TEST(test_a_failure_is_said_again_when_it_went_well_in_between);
     RUN_TEST(test_bad_signal_number_is_refused);
+    RUN_TEST(test_the_last_entry_is_written_although_the_keeper_is_killed_at_it);
     RUN_TEST(test_tasks_of_others_run_in_the_helper);
     int failures = UNITY_END();
     rmdir(folder);
