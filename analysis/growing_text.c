@@ -14,7 +14,8 @@ void ta__text_add(struct ta__text *text, const char *bytes, size_t length)
         text->failed = 1;
         return;
     }
-    memcpy(text->bytes + text->length, bytes, length);
+    if (length > 0) /* nothing may stand nowhere */
+        memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
     text->bytes[text->length] = '\0';
 }

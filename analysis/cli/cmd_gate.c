@@ -73,8 +73,8 @@ static int is_suppressed(const struct gate *gate, const struct cli_site *site)
         const char *function = strrchr(site->name, ' ');
         if (strncmp(pattern, "leak:", 5) == 0
                 ? strstr(site->name, pattern + 5) != NULL
-                : ta_pattern_matches(pattern, 0, site->name, strlen(site->name)) ||
-                      (function != NULL && ta_pattern_matches(pattern, 0, function + 1, strlen(function + 1))))
+                : ta_pattern_matches(pattern, length, site->name, strlen(site->name)) ||
+                      (function != NULL && ta_pattern_matches(pattern, length, function + 1, strlen(function + 1))))
             return 1;
     }
     return 0;

@@ -241,12 +241,10 @@ static void tell_facts(const struct cli_recording *row, int end)
 
 enum { CRASHED_SHOWN = 3 };
 
-/* Of the others, those that no one ends so on purpose. */
-static void tell_crashed_others(pid_t first)
+void cli_recordings_tell_crashed(const struct cli_process *rows, size_t count, pid_t first)
 {
     static const char *const crashes[] = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS"};
-    size_t count, crashed = 0;
-    const struct cli_process *rows = cli_opener_processes(&count);
+    size_t crashed = 0;
     for (size_t i = 0; i < count; i++) {
         int is_crash = 0;
         for (size_t j = 0; rows[i].end != NULL && j < sizeof crashes / sizeof *crashes; j++)
@@ -269,6 +267,7 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
     const struct cli_recording *first = found->first, *largest = found->largest;
     const char *path = cli_relative_path(largest->path);
     char *name = shell_word(path);
+    size_t count;
     fprintf(stderr, "tracealloc: recording in %s", cli_relative_path(first->path));
     if (first->entries > 1)
         fprintf(stderr, " (%zu entries)", first->entries);
@@ -282,18 +281,17 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
     }
     fputc('\n', stderr);
     tell_facts(first, found->end);
-    tell_crashed_others(first->process);
+    const struct cli_process *processes = cli_opener_processes(&count);
+    cli_recordings_tell_crashed(processes, count, first->process);
     cli_opener_tell_failures();
     size_t running = cli_opener_running();
     if (running > 0)
         fprintf(stderr,
                 "tracealloc: %zu process%s still run%s in the background and will leave a recording of %s own\n",
                 running, running > 1 ? "es" : "", running > 1 ? "" : "s", running > 1 ? "their" : "its");
-    if (index != NULL) {
-        char *quoted = shell_word(cli_relative_path((char *)(uintptr_t)index));
-        fprintf(stderr, "tracealloc: processes: tracealloc list %s\n", quoted);
-        free(quoted);
-    }
+    char *of_run = index != NULL ? shell_word(cli_relative_path((char *)(uintptr_t)index)) : NULL;
+    if (of_run != NULL)
+        fprintf(stderr, "tracealloc: processes: tracealloc list %s\n", of_run);
     fputs("tracealloc: next: tracealloc ", stderr);
     if (wants_peak && largest->entries > 1)
         fprintf(stderr, "top %s@%zu\n", name, peak_entry(largest));
@@ -301,13 +299,14 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
         fprintf(stderr, "growth %s\n", name);
     else if (is_series && largest->entries > 1)
         fprintf(stderr, "diff --grown %s %s@0\n", name, name);
-    else if (index != NULL && found->count > 1)
-        fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", cli_relative_path((char *)(uintptr_t)index));
+    else if (of_run != NULL && found->count > 1)
+        fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", of_run);
     else if (!has_shown_top && cli_is_nearly_gone(largest->live, largest->peak))
         fprintf(stderr, "top --sort peak %s\n", name);
     else
         fprintf(stderr, "%s %s\n", has_shown_top ? "tree" : "top", name);
     free(name);
+    free(of_run);
 }
 
 void cli_recordings_tell_none(int status)

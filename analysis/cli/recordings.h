@@ -30,6 +30,9 @@ void cli_recordings_free(struct cli_recordings *found);
 /* On standard error: where they are and what to type next. `index` (family.h) may be NULL. */
 void cli_recordings_tell(const struct cli_recordings *found, const char *index, int wants_peak, int is_series,
                          int has_shown_top);
+struct cli_process;
+/* The same for processes other than the first that were ended as no one ends them on purpose. */
+void cli_recordings_tell_crashed(const struct cli_process *rows, size_t count, pid_t first);
 /* Why there is none; `status` as waitpid gave it. */
 void cli_recordings_tell_none(int status);
 

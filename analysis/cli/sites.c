@@ -70,11 +70,17 @@ static void add_to(struct cli_site *site, const struct cli_site *other)
     }
 }
 
+static void sort(struct cli_sites *sites)
+{
+    if (sites->count > 1)
+        qsort(sites->rows, sites->count, sizeof *sites->rows, compare_names);
+}
+
 /* Lines of one function are one site. */
 static void join(struct cli_sites *sites)
 {
     size_t kept = 0;
-    qsort(sites->rows, sites->count, sizeof *sites->rows, compare_names);
+    sort(sites);
     for (size_t i = 0; i < sites->count; i++) {
         if (kept > 0 && strcmp(sites->rows[kept - 1].name, sites->rows[i].name) == 0) {
             add_to(&sites->rows[kept - 1], &sites->rows[i]);
@@ -88,6 +94,8 @@ static void join(struct cli_sites *sites)
     sites->total = (struct cli_site){.name = cli_text("%s", TOTAL_NAME)};
     for (size_t i = 0; i < kept; i++)
         add_to(&sites->total, &sites->rows[i]);
+    free(sites->total.file); /* all is nowhere */
+    sites->total.file = NULL;
     sites->total.line = 0;
 }
 
@@ -151,7 +159,7 @@ static int load_baseline(struct cli_sites *sites, const char *path, const char *
         memcpy(site->values, values, sizeof values);
         site->blocks = blocks;
     }
-    qsort(sites->rows, sites->count, sizeof *sites->rows, compare_names);
+    sort(sites);
     for (size_t i = 1; i < sites->count; i++)
         if (strcmp(sites->rows[i - 1].name, sites->rows[i].name) == 0)
             return cli_error("%s: the site \"%s\" comes twice", path, sites->rows[i].name);

@@ -69,7 +69,7 @@ static struct cli_watch_row *row_of(struct cli_watch *watch, const struct ta_fra
     row->frame.function = cli_text("%s", frame->function);
     row->frame.module = cli_text("%s", frame->module);
     row->frame.raw_name = "";
-    for (size_t i = 0; i + 1 < watch->live.count; i++)
+    for (size_t i = 0; i < watch->live.count; i++)
         push(&row->course, 0);
     watch->slots[slot] = (uint32_t)++watch->count;
     return row;

@@ -291,9 +291,12 @@ static int read_regions(struct reading *reading)
 /* ---- emergency memory -------------------------------------------------------------------------------------------- */
 
 /* Its blocks begin at multiples of 32 and say their class, from which their size follows; so they can be walked from the
- * beginning (alloc/emergency.c). */
+ * beginning (alloc/emergency.c). 0: no class has so large blocks. */
 static uint64_t class_bytes(const struct ta__layout *layout, uint32_t class)
 {
+    enum { BITS_MOST = 40 };
+    if (class / 4 + layout->emergency_first_bits > BITS_MOST)
+        return 0;
     uint64_t bytes = (uint64_t)(4 + class % 4) << (class / 4 + layout->emergency_first_bits - 2);
     return (bytes + layout->emergency_grain - 1) / layout->emergency_grain * layout->emergency_grain;
 }
@@ -315,11 +318,11 @@ static int read_emergency(struct reading *reading)
 {
     const struct ta__layout *layout = reading->layout;
     uint64_t start = 0, used = 0, bytes;
-    if (layout->emergency_start == 0 || layout->emergency_grain == 0 || layout->emergency_classes > 1024 ||
-        layout->emergency_first_bits < 2 || layout->emergency_first_bits > 16 || layout->emergency_head < 16 ||
-        ta__target_word(reading->target, layout->emergency_start, &start) != 0 || start == 0 || start >= ADDRESS_END ||
-        ta__target_word(reading->target, layout->emergency_used, &used) != 0 || used > layout->emergency_bytes ||
-        used > UINT32_MAX)
+    if (layout->emergency_start == 0 || layout->emergency_grain == 0 || layout->emergency_grain > TA__TARGET_PAGE ||
+        layout->emergency_classes > 1024 || layout->emergency_first_bits < 2 || layout->emergency_first_bits > 16 ||
+        layout->emergency_head < 16 || ta__target_word(reading->target, layout->emergency_start, &start) != 0 ||
+        start == 0 || start >= ADDRESS_END || ta__target_word(reading->target, layout->emergency_used, &used) != 0 ||
+        used > layout->emergency_bytes || used > UINT32_MAX)
         return 0;
     for (uint64_t at = 0; at < used; at += bytes) {
         uint32_t class, state;
@@ -330,6 +333,8 @@ static int read_emergency(struct reading *reading)
             ta__target_word(reading->target, start + at + layout->emergency_size, &size) != 0)
             return 0;
         bytes = class_bytes(layout, class);
+        if (bytes == 0)
+            return 0;
         if (state != layout->emergency_live || size > bytes)
             continue;
         uint64_t offset = user_of(reading, start + at, bytes);

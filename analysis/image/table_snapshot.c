@@ -695,10 +695,12 @@ static int add_tracked_cell(struct ta__table_reading *reading, struct ta__view_b
 
 static int add_tracked_shard(struct ta__table_reading *reading, uint64_t shard)
 {
+    enum { CELL_MOST = 1024 };
     struct ta_image *image = reading->image;
     const struct ta__layout *layout = &image->layout;
     uint64_t size = word_at(image, shard + layout->tracked_size), cells = word_at(image, shard + layout->tracked_cells);
-    if (size > ta__target_extent(&image->target, cells) / (layout->tracked_cell_bytes + 1))
+    if (layout->tracked_cell_bytes == 0 || layout->tracked_cell_bytes > CELL_MOST ||
+        size > ta__target_extent(&image->target, cells) / layout->tracked_cell_bytes)
         return 0;
     for (uint64_t i = 0; i < size; i++) {
         uint64_t cell = cells + i * layout->tracked_cell_bytes;

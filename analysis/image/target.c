@@ -153,6 +153,8 @@ void ta__target_set_auxiliary(struct ta__target *target, const uint64_t *words, 
             target->entry_phdr = words[i + 1];
         if (words[i] == AT_PHNUM)
             target->entry_phdr_count = words[i + 1];
+        if (words[i] == AT_RANDOM)
+            target->on_first_stack = words[i + 1];
     }
 }
 

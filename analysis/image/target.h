@@ -93,6 +93,7 @@ struct ta__target {
     uint32_t program;                      /* text: the executable's path */
     uint32_t command;                      /* text */
     uint64_t entry_phdr, entry_phdr_count; /* auxiliary vector: the program's headers */
+    uint64_t on_first_stack;               /* … and an address on the stack that the kernel gave it; 0 = not known */
     uint32_t signal;                       /* core: what ended it; 0 = not known */
     uint64_t fault_address;
     uint64_t file_bytes, expected_bytes; /* core: as it is, and as its headers say it should be */

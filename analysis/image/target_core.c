@@ -238,12 +238,13 @@ static void walk_notes(struct ta__target *target, const uint8_t *notes, size_t b
             take_note(target, note.type, note.value, note.value_bytes);
 }
 
-static int read_notes(struct ta__target *target, const Elf64_Phdr *segment)
+static int read_notes(struct ta__target *target, const char *path, const Elf64_Phdr *segment)
 {
     if (segment->p_filesz == 0)
         return 0;
     if (segment->p_filesz > NOTES_MOST)
-        return -1;
+        return ta__fail("%s: is a core file with %llu bytes of notes: damaged", path,
+                        (unsigned long long)segment->p_filesz);
     uint8_t *notes = ta__new_array((size_t)segment->p_filesz, 1);
     if (notes == NULL)
         return -1;
@@ -286,9 +287,17 @@ static int read_segments(struct ta__target *target, const char *path, const Elf6
         result = put_in_order(target);
     for (uint64_t i = 0; i < count && result == 0; i++)
         if (segments[i].p_type == PT_NOTE)
-            result = read_notes(target, &segments[i]);
+            result = read_notes(target, path, &segments[i]);
     free(segments);
     return result;
+}
+
+/* What a live process's list of mappings says by a name. */
+static void find_first_stack(struct ta__target *target)
+{
+    struct ta__region *region = region_at(target, target->on_first_stack);
+    if (region != NULL && target->on_first_stack < region->end && (region->flags & TA__REGION_WRITE) != 0)
+        region->flags |= TA__REGION_STACK;
 }
 
 static void find_program(struct ta__target *target)
@@ -324,5 +333,6 @@ int ta__target_open_core(struct ta__target *target, const char *path)
     if (target->region_count == 0)
         return ta__fail("%s: is a core file without memory", path);
     find_program(target);
+    find_first_stack(target);
     return 0;
 }

@@ -190,7 +190,7 @@ for i in range({REQUESTS}):
         if subprocess.run(["cc", "-g", "-shared", "-fPIC", "-o", "leaky.so", "leaky.c", "./leak.so"], check=False,
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("the headers of sqlite3 are not here")
-        script = ".load ./leaky.so\n" + f".system sleep 0.3\nselect sum(note(value)) from generate_series(1, {REQUESTS});\n"
+        script = ".load ./leaky.so\n" + f".system sleep 1.5\nselect sum(note(value)) from generate_series(1, {REQUESTS});\n"
         done = subprocess.run([TRACEALLOC, "run", "--no-follow", "--interval=0.1", "-o", "sqlite.ta", "--", "sqlite3", ":memory:"],
                               input=script.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
         self.assertEqual(done.stdout, b"%d\n" % (REQUESTS * (REQUESTS + 1) // 2))

@@ -70,7 +70,8 @@ def main():
     assert steps, f"{path}: no command"
     environment = {**os.environ, "PATH": programs + os.pathsep + os.environ["PATH"], "LC_ALL": "C.UTF-8",
                    "NO_COLOR": ""}
-    for name in ("TRACEALLOC", "TRACEALLOC_OPTIONS", "LD_PRELOAD", "COLUMNS"):
+    for name in ("TRACEALLOC", "TRACEALLOC_OPTIONS", "LD_PRELOAD", "COLUMNS", "TRACEALLOC_SYMBOLS",
+                 "DEBUGINFOD_URLS"):
         environment.pop(name, None)
     written = []
     with tempfile.TemporaryDirectory() as folder:

@@ -70,6 +70,8 @@ def read(path):
         for _, line in lines:
             if line == end:
                 return "\n".join(found)
+            if line in ("<<<<", "====", ">>>>"):
+                broken(0, f"{line} within a text: {end} is missing after {head.get('mutant')}")
             found.append(line)
         broken(0, f"a text does not end with {end}")
 

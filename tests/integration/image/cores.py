@@ -32,11 +32,11 @@ def tracealloc(*words):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def start(command=(), **more):
+def start(command=(), what="list", **more):
     environment = dict(os.environ, LD_PRELOAD=library, TRACEALLOC="20", TRACEALLOC_OPTIONS="output=own.ta,max_contexts=1024,table_memory=64KiB")
     if command:
         environment.pop("LD_PRELOAD")
-    child = subprocess.Popen([*command, subject, "list"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
+    child = subprocess.Popen([*command, subject, what], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
     blocks = {}
     for line in child.stdout:
         if line == b"ready\n":
@@ -108,6 +108,15 @@ def incomplete(core):
         status, _, errors = tracealloc("take", "other", "-o", "x.ta")
         check("another version", status == 2 and "version 77" in errors and "knows version" in errors, status, errors)
         os.remove("other")
+    headers, count = int.from_bytes(content[32:40], "little"), int.from_bytes(content[56:58], "little")
+    for at in range(headers, headers + 56 * count, 56):
+        if content[at:at + 4] == (4).to_bytes(4, "little"):  # PT_NOTE
+            content[at + 32:at + 40] = (1 << 40).to_bytes(8, "little")
+    with open("other", "wb") as file:
+        file.write(content)
+    status, _, errors = tracealloc("take", "other", "-o", "x.ta")
+    check("notes without end", status == 2 and "bytes of notes" in errors, status, errors)
+    os.remove("other")
     os.remove("cut")
 
 
@@ -166,6 +175,17 @@ def in_a_container(folder):
     child.wait()
 
 
+def dead_stack():
+    """What stands below the stack pointer of the first thread points to nothing, in a core as in the process."""
+    child, _ = start(what="dead")
+    subprocess.run(["gcore", "-o", "dead", str(child.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for image in child.pid, f"dead.{child.pid}":
+        said = json.loads(tracealloc("leaks", image, "--json")[1])
+        check(f"a lost block in {image}", said[0]["direct_bytes"] >= 123457, said)
+    child.stdin.close()
+    check("the program with the dead stack goes on", child.wait() == 0)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -186,6 +206,7 @@ def main():
             compare("gdb's core", core, blocks)
             packed(core, blocks)
             incomplete(core)
+            dead_stack()
         for one in child, other:
             one.stdin.close()
             check("the program goes on to its end", one.wait() == 0)

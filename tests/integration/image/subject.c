@@ -3,6 +3,7 @@
  *
  *     subject WHAT [SNAPSHOT]      WHAT: plain, threads, domains, track, clear, emergency
  *     subject list                 says its blocks first, and ends with its input
+ *     subject dead                 has lost a block, whose address stands where its stack once reached
  *     subject pages                has blocks that pin pages; with each byte of its input some of them go */
 #include <malloc.h>
 #include <pthread.h>
@@ -247,9 +248,26 @@ static int hold_pages(void)
     return 0;
 }
 
+/* Deep enough that nothing later comes there. */
+__attribute__((noinline)) static void lose_a_block(void)
+{
+    void *volatile deep[8192];
+    deep[0] = malloc(123457);
+    deep[8191] = NULL;
+}
+
+static int wait_with_a_dead_stack(void)
+{
+    char byte;
+    lose_a_block();
+    return write(STDOUT_FILENO, "ready\n", 6) == 6 && read(STDIN_FILENO, &byte, 1) == 0 ? 0 : 3;
+}
+
 int main(int count, char **words)
 {
     const char *what = count > 1 ? words[1] : "plain";
+    if (strcmp(what, "dead") == 0)
+        return wait_with_a_dead_stack();
     if (strcmp(what, "pages") == 0)
         return hold_pages();
     if (strcmp(what, "list") == 0)
