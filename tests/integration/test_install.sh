@@ -20,6 +20,7 @@ allowed='ta_[a-z0-9][a-z0-9_]*'
 if [ "$kind" = override ]; then
     allowed="$allowed|malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign"
     allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim"
+    allowed="$allowed|__libc_(malloc|free|[cv]alloc|realloc|memalign|pvalloc)"
     allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
     allowed="$allowed|sigaction|signal|__sysv_signal|execl|execle|execlp|execv|execve|execveat|execvp|execvpe|fexecve|mmap|mmap64|munmap|mremap"
 fi

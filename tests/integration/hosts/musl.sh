@@ -18,7 +18,21 @@ targets=(tracealloc_static tracealloc_shared) quick=()
 mkdir "$work/include"
 ln -s /usr/include/linux /usr/include/asm-generic /usr/include/libiberty /usr/include/zstd*.h "$work/include/"
 ln -s "/usr/include/$(cc -print-multiarch)/asm" "$work/include/"
-if ! { cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=musl-gcc \
+
+# The headers as musl has them since 1.2.4: without names such as off64_t, and basename in libgen.h alone.
+specs=$(sed -n 's/.*-specs "\([^"]*\)".*/\1/p' "$(command -v musl-gcc)")
+headers=$(sed -n 's/.*-nostdinc -isystem \([^ ]*\).*/\1/p' "$specs" | head -1)
+compiler=musl-gcc
+if [ -f "$headers/unistd.h" ]; then
+    cp -r "$headers" "$work/headers"
+    find "$work/headers" -type f -exec sed -i -e 's/defined(_LARGEFILE64_SOURCE) || defined(_GNU_SOURCE)/defined(_LARGEFILE64_SOURCE)/' \
+        -e '/^char \*basename();/d' {} +
+    sed "s|$headers|$work/headers|g" "$specs" >"$work/specs"
+    printf '#!/bin/sh\nexec "${REALGCC:-gcc}" "$@" -specs "%s"\n' "$work/specs" >"$work/musl-gcc"
+    chmod +x "$work/musl-gcc"
+    compiler=$work/musl-gcc
+fi
+if ! { cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_COMPILER=$compiler" \
     "-DCMAKE_C_FLAGS=-isystem $work/include" "-DTA_zstd_INCLUDE=$work/include" "-DTA_iberty_INCLUDE=$work/include" \
     -DTRACEALLOC_TESTS=OFF "${quick[@]}" "$@" && cmake --build "$work/build" --target "${targets[@]}"; } \
     >"$work/log" 2>&1; then
