@@ -230,6 +230,11 @@ class RealEnds(unittest.TestCase):
         except OSError:
             return False
 
+    def wait_for_recordings(self, name):
+        """Who is killed as soon as it is born has none yet: another worker may have given all answers."""
+        if name == "KILL":
+            wait_until(lambda: len(self.files()) >= len(self.pids("nginx")), "a recording of each")
+
     @unittest.skipUnless(shutil.which("nginx"), "no nginx here")
     def test_nginx_alone(self):
         for name in (*SIGNALS, "QUIT"):
@@ -246,11 +251,11 @@ class RealEnds(unittest.TestCase):
                 first, *workers = self.pids("nginx")
                 master = workers.pop(0) if mode == "on" else first
                 before = len(self.truth())
+                self.wait_for_recordings(name)
                 os.kill(workers[0], signal.Signals["SIG" + name])
                 if name != "TERM":
                     wait_until(lambda: len(self.truth()) > before, "another worker")
-                if name == "KILL": # who dies of that as soon as it is born has no recording yet
-                    wait_until(lambda: len(self.files()) >= len(self.pids("nginx")), "a recording of each")
+                self.wait_for_recordings(name)
                 os.kill(master, signal.SIGKILL if name == "KILL" else signal.SIGQUIT)
                 if name == "KILL":
                     for worker in self.pids("nginx"):
