@@ -18,7 +18,7 @@ extern struct ta__fact ta__facts_mimalloc[]; /* mimalloc_unit.c */
 static struct ta__fact facts[] = {
     TA__FACT_AT("options", ta__options.text),
     TA__FACT("options.room", sizeof ta__options.text),
-    TA__FACT("header.layout", 2), /* alloc/header.h */
+    TA__FACT("header.layout", 3), /* alloc/header.h */
     TA__FACT("header.flag", MI_PAGE_HAS_INTERIOR_POINTERS),
     TA__FACT("header.mark", TA__MARK_SIZE),
     TA__FACT("header.long", TA__LONG_HEADER),

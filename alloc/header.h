@@ -13,19 +13,21 @@
  *
  * User pointers are multiples of 16; pages begin their small blocks 8 bytes later for that. The mark:
  *
- *      bit 0              32            48           63
- *      +------------------+-------------+------------+
- *      | leaf             | check, kind | size + 1   |
- *      +------------------+-------------+------------+
+ *      bit 0         16                 48           63
+ *      +-------------+------------------+------------+
+ *      | check, kind | leaf             | size + 1   |
+ *      +-------------+------------------+------------+
  *
+ *      check  low half of the user pointer's low word ^ the process's random key ^ kind. It comes first: who writes behind
+ *             the end of the block in front writes over it
  *      leaf   who asked, and for which domain: a number of trace/leaves.c. Numbers below ta__leaf_first are of an earlier
  *             start or clear: their traces are gone. Of a block without a trace, the index of its domain
- *      check  low half of the user pointer's low word ^ the process's random key ^ kind
  *      size   bytes asked for, never rounded, plus one; with a long header always TA__SIZE_ELSEWHERE. Never 0, and not
  *             mixed with anything: the first word of a free block is mimalloc's link, whose upper bits are 0, so
  *             that a freed block of this kind is told with certainty
  *
- * kind is in the low four bits of the check, which pointer and key leave 0: a sum of
+ * kind is in the low four bits of the check, where the pointer is 0 and the key TA__KIND_NONE, so that a byte 0 is no kind:
+ * a sum of
  *      1 traced   the leaf's counters count the block
  *      2 aligned  the header was moved up within the block, for an alignment of more than 16 that the page does not have
  *      4 domain   another domain than 0
@@ -61,17 +63,20 @@ enum {
     TA__KIND_FORWARD = TA__KIND_DOMAIN | TA__KIND_ODD,   /* no block's */
     TA__KIND_NONE = TA__KIND_FORWARD | TA__KIND_ALIGNED, /* no mark's */
     TA__KIND_MASK = 15,
+    TA__KIND_NEVER = 1 << 15 | TA__KIND_NONE, /* the same, also of a mark whose first byte was made 0 */
 };
 
-/* Random, 16 bits, the four low ones 0; set once before the first block. */
+/* Random, 16 bits, the four low ones TA__KIND_NONE; set once before the first block. */
 extern uint32_t ta__header_key;
 
 /* Marks lie among the user's bytes, which are of any type. */
 typedef uint64_t __attribute__((may_alias)) ta__header_word;
-struct __attribute__((may_alias)) ta__mark_parts {
+struct __attribute__((packed, may_alias)) ta__mark_parts {
+    uint16_t check;
     uint32_t leaf;
-    uint16_t check, size_and_one;
+    uint16_t size_and_one;
 };
+enum { TA__MARK_LEAF_BIT = 16, TA__MARK_SIZE_BIT = 48 };
 
 /* ---- reading: the whole mark at once ----------------------------------------------------------------------------- */
 
@@ -85,13 +90,13 @@ TA_MAY_RACE uint64_t ta__mark_of(const void *user)
 
 TA_INLINE uint32_t ta__mark_leaf(uint64_t mark)
 {
-    return (uint32_t)mark;
+    return (uint32_t)(mark >> TA__MARK_LEAF_BIT);
 }
 
 /* What is left of the check when address and key are taken out: a kind, or rubbish above it. */
 TA_INLINE uint32_t ta__mark_kind(const void *user, uint64_t mark)
 {
-    return ((uint32_t)(mark >> 32) ^ (uint32_t)(uintptr_t)user ^ ta__header_key) & 0xFFFF;
+    return ((uint32_t)mark ^ (uint32_t)(uintptr_t)user ^ ta__header_key) & 0xFFFF;
 }
 
 /* Is it the mark of a live block at this address? */
@@ -99,12 +104,12 @@ TA_INLINE int ta__mark_is_live(const void *user, uint64_t mark)
 {
     enum { KINDS = 0xAFFF }; /* a bit for each that a block can have: 4 and 8 exclude each other without 1 */
     uint32_t kind = ta__mark_kind(user, mark);
-    return mark >> 48 != 0 && kind <= TA__KIND_MASK && (KINDS >> kind & 1) != 0;
+    return mark >> TA__MARK_SIZE_BIT != 0 && kind <= TA__KIND_MASK && (KINDS >> kind & 1) != 0;
 }
 
 TA_MAY_RACE size_t ta__mark_size(const void *user, uint64_t mark)
 {
-    size_t field = mark >> 48;
+    size_t field = mark >> TA__MARK_SIZE_BIT;
     return TA_LIKELY(field != TA__SIZE_ELSEWHERE) ? field - 1 : ((const volatile ta__header_word *)user)[-2];
 }
 
@@ -113,7 +118,13 @@ TA_MAY_RACE size_t ta__mark_size(const void *user, uint64_t mark)
 /* What a mark's check is without its address. */
 TA_INLINE uint32_t ta__check_of_kind(uint32_t kind)
 {
-    return ta__header_key | kind;
+    return ta__header_key ^ kind;
+}
+
+/* A mark with this check, the address in it or not. */
+TA_INLINE uint64_t ta__mark_made(uint32_t check, uint32_t leaf, uint64_t size_and_one)
+{
+    return size_and_one << TA__MARK_SIZE_BIT | (uint64_t)leaf << TA__MARK_LEAF_BIT | (check & 0xFFFF);
 }
 
 /* The header of any block. */
@@ -125,7 +136,7 @@ TA_INLINE void ta__header_write(void *user, int is_long, uint32_t check, uint32_
         ((ta__header_word *)user)[-2] = size;
         field = TA__SIZE_ELSEWHERE;
     }
-    ((ta__header_word *)user)[-1] = field << 48 | (uint64_t)(((uint32_t)(uintptr_t)user ^ check) & 0xFFFF) << 32 | leaf;
+    ((ta__header_word *)user)[-1] = ta__mark_made((uint32_t)(uintptr_t)user ^ check, leaf, field);
 }
 
 /* The header of a block of at most TA__LONG_BLOCK bytes, in three parts, as they come, so that nothing is shifted. Answers
@@ -136,8 +147,8 @@ TA_INLINE void *ta__header_write_short(void *block, uint32_t check, uint32_t lea
     TA_CHECK("H-1", size < TA__SIZE_ELSEWHERE - 1 && ((uintptr_t)user & 15) == 0);
     __asm__("" : "+r"(user));
     struct ta__mark_parts *mark = (struct ta__mark_parts *)(void *)(user - TA__MARK_SIZE);
-    mark->leaf = leaf;
     mark->check = (uint16_t)((uint32_t)(uintptr_t)user ^ check);
+    mark->leaf = leaf;
     mark->size_and_one = (uint16_t)(size + 1);
     return user;
 }
@@ -206,7 +217,7 @@ TA_INLINE void ta__forward_write(void *usual, size_t distance)
 TA_INLINE void *ta__forward_follow(void *usual)
 {
     uint64_t mark = ta__mark_of(usual);
-    if (mark >> 48 != 1 || ta__mark_kind(usual, mark) != TA__KIND_FORWARD)
+    if (mark >> TA__MARK_SIZE_BIT != 1 || ta__mark_kind(usual, mark) != TA__KIND_FORWARD)
         return usual;
     return (char *)usual + (uint64_t)ta__mark_leaf(mark) * 16;
 }

@@ -51,7 +51,7 @@ static int look(const void *user, struct ta__live_block *live, uint64_t *marked)
     size_t moved = (size_t)((const char *)user - block) - header;
     size_t room = mi_page_usable_block_size(page) - header - moved;
     if (size > room || (moved != 0) != ((kind & TA__KIND_ALIGNED) != 0) ||
-        (mark >> 48 == TA__SIZE_ELSEWHERE) != (header == TA__LONG_HEADER))
+        (mark >> TA__MARK_SIZE_BIT == TA__SIZE_ELSEWHERE) != (header == TA__LONG_HEADER))
         return 0;
     *live = (struct ta__live_block){.page = page, .block = block, .size = size, .kind = kind, .has_header = 1};
     *marked = mark;

@@ -3,12 +3,15 @@
  *      the pointer is …                          what happens
  *      in no page of ours                        ignored and counted: it may belong to another allocator
  *      in our memory, but no live block          one line; then abort, or leak with on_corruption=leak
+ *      a block whose header was written over     the same; the block in front of it is named, whose end it was most likely
  *      the same where a destroyed domain was      one line for the first; ignored and counted
  *
  * The line says what the pointer most likely is. With tracing on, the stack that allocated the block it points into
  * follows; of a block that was freed, with remember_frees=N, who freed it and who had allocated it. */
 #include "alloc/alloc.h"
 #include "alloc/describe.h"
+#include "alloc/header.h"
+#include "alloc/heap.h"
 #include "alloc/remembered_frees.h"
 
 #include <stdlib.h>
@@ -84,6 +87,33 @@ static void say_dead(struct ta__message *message)
         ta__message_text(message, "; with remember_frees=100000 in TRACEALLOC_OPTIONS, it would say who freed it");
 }
 
+/* A block whose mark is neither a live one nor a free block's link: somebody wrote over it, most often who writes behind the
+ * end of the block in front. 0: it is something else. */
+static int is_written_over(const void *user, struct ta__block_around *in_front)
+{
+    struct ta__block_around block;
+    uintptr_t address = (uintptr_t)user;
+    const mi_page_t *page = ta__heap_page(user);
+    in_front->is_live = 0;
+    if (page == NULL || !ta__block_around(address, &block) || block.offset != 0 || block.is_live || block.is_plain ||
+        ta__mark_of(user) >> TA__MARK_SIZE_BIT == 0)
+        return 0;
+    if (!ta__live_block_around(address - ta__page_header_size(page) - 1, in_front))
+        in_front->is_live = 0;
+    return 1;
+}
+
+static void say_written_over(struct ta__message *message, const struct ta__block_around *in_front)
+{
+    ta__message_text(message, "damaged block: what is in front of it was written over");
+    if (!in_front->is_live)
+        return;
+    ta__message_text(message, ", most likely behind the end of a block of ");
+    ta__message_count(message, in_front->size, "byte");
+    if ((ta__gate_read() & TA__GATE_TRACING) == 0)
+        ta__message_text(message, "; with TRACEALLOC=100 in the environment, it would say who allocated that");
+}
+
 void ta__misuse(const char *call, void *user)
 {
     struct ta__block_around block;
@@ -101,6 +131,8 @@ void ta__misuse(const char *call, void *user)
         say_interior(&message, &block);
     else if (was_freed)
         say_freed(&message, &freed);
+    else if (is_written_over(user, &block))
+        say_written_over(&message, &block);
     else
         say_dead(&message);
     ta__message_send(&message);
@@ -110,9 +142,10 @@ void ta__misuse(const char *call, void *user)
         say_stack("Freed before at", freed.freed, TA__REMEMBERED_FRAMES);
         say_stack("Allocated at", freed.allocated, TA__REMEMBERED_FRAMES);
     }
-    if (is_inside && block.leaf != 0) {
+    if (!was_freed && block.is_live && block.leaf != 0) {
         uint64_t frames[TA__DESCRIBED_FRAMES];
-        say_stack("Memory block allocated at", frames, ta__leaf_frames(block.leaf, frames, TA__DESCRIBED_FRAMES));
+        say_stack(is_inside ? "Memory block allocated at" : "The block in front was allocated at", frames,
+                  ta__leaf_frames(block.leaf, frames, TA__DESCRIBED_FRAMES));
     }
     if (!ta__options.leak_on_corruption)
         abort();

@@ -44,7 +44,7 @@ static uint32_t random_key(void)
             memcpy(&key, random, sizeof key);
         key ^= (uint32_t)now.tv_nsec << 4;
     }
-    return key & 0xFFF0;
+    return (key & 0xFFF0) | TA__KIND_NONE;
 }
 
 /* ---- scrubbing, for when leaf numbers are used up ---------------------------------------------------------- */
@@ -58,7 +58,7 @@ static void scrub_block(void *user, size_t room, void *context)
         return;
     uint32_t kept = kind & (TA__KIND_ALIGNED | TA__KIND_DOMAIN);
     uint32_t domain = ta__leaf_domain(ta__mark_leaf(mark));
-    ta__header_write(user, mark >> 48 == TA__SIZE_ELSEWHERE, ta__check_of_kind(kept), domain,
+    ta__header_write(user, mark >> TA__MARK_SIZE_BIT == TA__SIZE_ELSEWHERE, ta__check_of_kind(kept), domain,
                      ta__mark_size(user, mark));
 }
 

@@ -64,7 +64,7 @@ static void visit_page(uintptr_t start, size_t bytes, void *context)
     if (ta__slot_has_part(slot))
         TA_CHECK("D-4", slot->theap == page->theap && ta__slot_index(slot) == walk.heap_domain);
     else
-        TA_CHECK("D-4", ta__slot_untraced_check(slot) == (uint16_t)ta__check_of_kind(TA__KIND_NONE) &&
+        TA_CHECK("D-4", ta__slot_untraced_check(slot) == (uint16_t)ta__check_of_kind(TA__KIND_NEVER) &&
                             slot->traced_check == ta__slot_untraced_check(slot));
 }
 

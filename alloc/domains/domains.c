@@ -218,7 +218,7 @@ int ta__domains_adapt(struct ta__thread *self)
 
 static void set_checks(struct ta__domain_slot *slot, uint32_t untraced_kind, uint32_t traced_kind)
 {
-    slot->untraced_mark = UINT64_C(1) << 48 | (uint64_t)ta__check_of_kind(untraced_kind) << 32 | ta__slot_index(slot);
+    slot->untraced_mark = ta__mark_made(ta__check_of_kind(untraced_kind), ta__slot_index(slot), 1);
     slot->traced_check = (uint16_t)ta__check_of_kind(traced_kind);
 }
 
@@ -232,7 +232,7 @@ void ta__slot_take_part(struct ta__domain_slot *slot, void *part)
 void ta__slot_lose_part(struct ta__domain_slot *slot)
 {
     slot->theap = TA__THEAP_EMPTY;
-    set_checks(slot, TA__KIND_NONE, TA__KIND_NONE);
+    set_checks(slot, TA__KIND_NEVER, TA__KIND_NEVER);
 }
 
 int ta__slot_has_part(const struct ta__domain_slot *slot)
@@ -249,7 +249,7 @@ struct ta__domain_slot *ta__domain_slot(struct ta__thread *self, uint32_t index)
     if (TA_UNLIKELY(slot->cold == 0)) {
         uint32_t cold = parts->cold_count;
         parts->cold[cold] = (struct ta__domain_cold){.index = index};
-        slot->untraced_mark = index;
+        slot->untraced_mark = ta__mark_made(0, index, 0);
         ta__slot_lose_part(slot);
         slot->cold = cold;
         ta__store_release(&parts->cold_count, cold + 1);

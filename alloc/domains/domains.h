@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/header.h"
 #include "base/atomics.h"
 #include "trace/thread_state.h"
 #include "trace/trace.h"
@@ -62,12 +63,12 @@ _Static_assert(sizeof(struct ta__domain_slot) == TA_CACHE_LINE, "the index of on
 
 TA_INLINE uint32_t ta__slot_index(const struct ta__domain_slot *slot)
 {
-    return (uint32_t)slot->untraced_mark;
+    return ta__mark_leaf(slot->untraced_mark);
 }
 
 TA_INLINE uint16_t ta__slot_untraced_check(const struct ta__domain_slot *slot)
 {
-    return (uint16_t)(slot->untraced_mark >> 32);
+    return (uint16_t)slot->untraced_mark;
 }
 
 /* The owner of pages with headers that belong to no slot: its checks match no mark. */

@@ -12,6 +12,7 @@ struct ta__marks {
     uint32_t key;
     uint32_t leaf_first, leaf_count; /* leaves outside of these are no traces */
     int is_tracing;
+    int has_leaf_first; /* layout 2 */
 };
 
 struct ta__mark {

@@ -193,6 +193,45 @@ static int scenario_underrun_whole_header(void)
     return underrun_at(16, 16);
 }
 
+/* Blocks of 24 bytes, one right behind the other. */
+__attribute__((noinline)) static char *who_is_in_front(void)
+{
+    void *volatile block = malloc(opaque(24));
+    return block;
+}
+
+/* Bytes written behind the end of a block: the one behind it is damaged. */
+static int overrun_by(size_t bytes, int value)
+{
+    enum { TRIED = 64 };
+    char *blocks[TRIED];
+    for (size_t i = 0; i < TRIED; i++)
+        blocks[i] = who_is_in_front();
+    for (size_t i = 1; i < TRIED; i++)
+        if (blocks[i] == blocks[i - 1] + 32) {
+            memset(opaque_pointer(blocks[i - 1] + 24), value, bytes);
+            free(blocks[i]);
+            return survive(0, 1);
+        }
+    return WRONG_RESULT;
+}
+
+/* A string one too long, the most usual of all. */
+static int scenario_overrun_by_nul(void)
+{
+    return overrun_by(1, 0);
+}
+
+static int scenario_overrun_by_four(void)
+{
+    return overrun_by(4, 'x');
+}
+
+static int scenario_overrun_by_eight(void)
+{
+    return overrun_by(8, 'x');
+}
+
 static int scenario_underrun_realloc(void)
 {
     char *block = malloc(100);
@@ -386,6 +425,9 @@ static const struct scenario {
     SCENARIO(underrun),
     SCENARIO(underrun_one_byte),
     SCENARIO(underrun_whole_header),
+    SCENARIO(overrun_by_nul),
+    SCENARIO(overrun_by_four),
+    SCENARIO(overrun_by_eight),
     SCENARIO(underrun_realloc),
     SCENARIO(double_free_by_realloc),
     SCENARIO(free_after_realloc),
@@ -444,6 +486,11 @@ static void expect_damage_reported(const char *scenario, const char *start)
     expect_report(scenario, start, "): double free or damaged block");
 }
 
+static void expect_written_over(const char *scenario, const char *start)
+{
+    expect_report(scenario, start, "): damaged block: what is in front of it was written over");
+}
+
 /* The line says where in which block the pointer points. */
 static void expect_interior_reported(const char *scenario, const char *place)
 {
@@ -499,14 +546,33 @@ static void test_header_copied_to_another_address_does_not_verify(void)
 
 static void test_free_after_an_underrun_is_reported(void)
 {
-    expect_damage_reported("underrun", "tracealloc: free(0x");
-    expect_damage_reported("underrun_one_byte", "tracealloc: free(0x");
-    expect_damage_reported("underrun_whole_header", "tracealloc: free(0x");
+    expect_written_over("underrun", "tracealloc: free(0x");
+    expect_written_over("underrun_one_byte", "tracealloc: free(0x");
+    expect_written_over("underrun_whole_header", "tracealloc: free(0x");
+}
+
+static void expect_overrun_names_the_block_in_front(const char *scenario)
+{
+    expect_written_over(scenario, "tracealloc: free(0x");
+    expect_line("tracealloc: free(0x",
+                ", most likely behind the end of a block of 24 bytes; with TRACEALLOC=100 in the");
+
+    child_run_self(&result, scenario, traced_option);
+    expect_line("tracealloc: free(0x",
+                ", most likely behind the end of a block of 24 bytes\n"
+                "The block in front was allocated at (most recent call first):\n  who_is_in_front ");
+}
+
+static void test_free_behind_an_overrun_names_the_block_in_front(void)
+{
+    expect_overrun_names_the_block_in_front("overrun_by_nul");
+    expect_overrun_names_the_block_in_front("overrun_by_four");
+    expect_overrun_names_the_block_in_front("overrun_by_eight");
 }
 
 static void test_realloc_of_a_damaged_or_freed_block_is_reported(void)
 {
-    expect_damage_reported("underrun_realloc", "tracealloc: realloc(0x");
+    expect_written_over("underrun_realloc", "tracealloc: realloc(0x");
     expect_damage_reported("double_free_by_realloc", "tracealloc: realloc(0x");
 }
 
@@ -671,6 +737,7 @@ int main(int argc, char **argv)
     RUN_TEST(test_free_of_a_misaligned_pointer_is_reported);
     RUN_TEST(test_header_copied_to_another_address_does_not_verify);
     RUN_TEST(test_free_after_an_underrun_is_reported);
+    RUN_TEST(test_free_behind_an_overrun_names_the_block_in_front);
     RUN_TEST(test_realloc_of_a_damaged_or_freed_block_is_reported);
     RUN_TEST(test_free_of_a_block_that_realloc_moved_is_reported);
     RUN_TEST(test_frees_of_foreign_pointers_are_ignored_and_counted);

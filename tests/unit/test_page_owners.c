@@ -36,7 +36,7 @@ static const struct ta__domain_slot *expected(uint32_t number)
 
 static int matches_no_mark(const struct ta__domain_slot *slot)
 {
-    uint16_t none = (uint16_t)ta__check_of_kind(TA__KIND_NONE);
+    uint16_t none = (uint16_t)ta__check_of_kind(TA__KIND_NEVER);
     return ta__slot_untraced_check(slot) == none && slot->traced_check == none;
 }
 

@@ -95,6 +95,13 @@ static uint64_t overrun_by_one(const void *user)
     return (mark & ~(UINT64_C(0xFF) << 56)) | (random_next(&random_state) % 255 + 1) << 56;
 }
 
+/* The same, the first byte: from the end of the block in front. */
+static uint64_t overrun_from_in_front(const void *user)
+{
+    ta__header_write((void *)(uintptr_t)user, 0, ta__self->traced_check, ta__self->leaf_first + 3, 100);
+    return ta__mark_of(user) ^ (random_next(&random_state) % 255 + 1);
+}
+
 static void expect_at_most(const char *what, uint64_t (*word)(const void *user), long most)
 {
     long passed = count(word);
@@ -127,6 +134,20 @@ static void test_bytes_written_in_front_are_mostly_seen(void)
     expect_at_most("a byte written in front of a block", overrun_by_one, 0);
 }
 
+/* Of whatever kind the block is: a string that is one byte too long makes its first byte 0. */
+static void test_a_byte_written_from_the_block_in_front_is_always_seen(void)
+{
+    expect_at_most("a byte written behind a block", overrun_from_in_front, 0);
+    for (int i = 0; i < 100000; i++) {
+        char *user = somewhere();
+        ta__header_write(user, 0, ta__check_of_kind((uint32_t)i & TA__KIND_MASK), ta__self->leaf_first + 3, 100);
+        user[-TA__MARK_SIZE] = 0;
+        uint64_t mark = ta__mark_of(user);
+        TEST_ASSERT_FALSE(ta__mark_is_live(user, mark));
+        TEST_ASSERT_NOT_EQUAL_UINT16(ta__check_of_kind(TA__KIND_NEVER), ta__mark_check(user));
+    }
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -134,5 +155,6 @@ int main(void)
     RUN_TEST(test_what_free_memory_holds_never_passes);
     RUN_TEST(test_copied_marks_pass_only_where_addresses_are_alike);
     RUN_TEST(test_bytes_written_in_front_are_mostly_seen);
+    RUN_TEST(test_a_byte_written_from_the_block_in_front_is_always_seen);
     return UNITY_END();
 }
