@@ -123,6 +123,7 @@ static void unmap_contexts(void)
 static int make_children(void)
 {
     tables->children_mask = (UINT64_C(1) << FIRST_CHILDREN_BITS) - 1;
+    tables->children_tags = UINT32_MAX << (32 - __builtin_clz(tables->context_max - 1));
     tables->children = ta__memory_map((tables->children_mask + 1) * sizeof *tables->children);
     return tables->children != NULL;
 }
@@ -175,11 +176,11 @@ size_t ta__tables_bytes_used(void)
     enum { INDEX_SHARE = 3 }; /* entries of an index that is a third to five eighths full */
     int threads = ta__safepoint_size();
     threads = threads > THREADS_FORESEEN ? THREADS_FORESEEN : threads;
-    size_t context_bytes = CONTEXT_BYTES + INDEX_SHARE * sizeof *tables->children;
     size_t leaf_bytes = sizeof *tables->leaves + sizeof *tables->leaf_hashes + 2 * sizeof *tables->next_leaf + 1 +
                         INDEX_SHARE * sizeof(struct ta__leaf_entry) +
                         (size_t)threads * sizeof(struct ta__source_counts);
-    return tables->contexts_used * context_bytes + tables->leaves_used * leaf_bytes;
+    return tables->contexts_used * (size_t)CONTEXT_BYTES +
+           tables->children_used * INDEX_SHARE * sizeof *tables->children + tables->leaves_used * leaf_bytes;
 }
 
 void ta__contexts_after_fork(void)
@@ -196,10 +197,27 @@ static uint64_t child_hash(uint32_t parent, uint64_t address, uint32_t module)
     return ta__hash_roll(address ^ (uint64_t)module << 48, parent + TA__GOLDEN);
 }
 
+static int is_child(uint32_t id, uint32_t parent, uint64_t address, uint32_t module)
+{
+    const struct ta__source_context *row = &tables->contexts[id];
+    return row->address == address && row->parent == parent && row->module == module;
+}
+
 static uint64_t hash_of(uint32_t id)
 {
     const struct ta__source_context *context = &tables->contexts[id];
     return child_hash(context->parent, context->address, context->module);
+}
+
+static uint32_t tag_of(uint64_t hash)
+{
+    return (uint32_t)(hash >> 32) & tables->children_tags;
+}
+
+/* Of an entry; 0: it is empty. */
+static uint32_t number_in(uint32_t entry)
+{
+    return entry & ~tables->children_tags;
 }
 
 static void children_grow(void)
@@ -208,11 +226,11 @@ static void children_grow(void)
     uint64_t size = old_size * 2;
     uint32_t *larger = ta__memory_map(size * sizeof *larger);
     if (larger == NULL)
-        return; /* fuller is slower, not wrong: intern refuses before it is full */
+        return;
     for (uint64_t i = 0; i < old_size; i++) {
         if (tables->children[i] == 0)
             continue;
-        uint64_t at = hash_of(tables->children[i]) & (size - 1);
+        uint64_t at = hash_of(number_in(tables->children[i])) & (size - 1);
         while (larger[at] != 0)
             at = (at + 1) & (size - 1);
         larger[at] = tables->children[i];
@@ -227,25 +245,60 @@ static void children_remove(uint32_t id)
 {
     uint64_t mask = tables->children_mask;
     uint64_t hole = hash_of(id) & mask;
-    while (tables->children[hole] != id)
+    while (number_in(tables->children[hole]) != id)
         hole = (hole + 1) & mask;
     for (uint64_t at = (hole + 1) & mask; tables->children[at] != 0; at = (at + 1) & mask) {
-        uint64_t home = hash_of(tables->children[at]) & mask;
+        uint64_t home = hash_of(number_in(tables->children[at])) & mask;
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;
         tables->children[hole] = tables->children[at];
         hole = at;
     }
     tables->children[hole] = 0;
+    tables->children_used--;
+}
+
+/* There is room (children_have_room). */
+static void children_insert(uint32_t id)
+{
+    uint64_t hash = hash_of(id), at = hash & tables->children_mask;
+    while (tables->children[at] != 0)
+        at = (at + 1) & tables->children_mask;
+    tables->children[at] = id | tag_of(hash);
+    tables->children_used++;
+}
+
+/* For two more. Fuller than it should be is slower, not wrong, where there is no memory for a larger one. */
+static int children_have_room(void)
+{
+    if ((uint64_t)tables->children_used * 8 > tables->children_mask * 5)
+        children_grow();
+    return tables->children_used + (tables->children_used >> 3) + 2 < tables->children_mask;
+}
+
+static uint32_t children_find(uint32_t parent, uint64_t address, uint32_t module)
+{
+    uint64_t hash = child_hash(parent, address, module), at = hash & tables->children_mask;
+    uint32_t tag = tag_of(hash);
+    for (uint32_t entry; (entry = tables->children[at]) != 0; at = (at + 1) & tables->children_mask) {
+        uint32_t id = entry ^ tag;
+        if ((id & tables->children_tags) == 0 && is_child(id, parent, address, module))
+            return id;
+    }
+    return 0;
 }
 
 #if TA_CHECKS >= 2
 int ta__context_is_found(uint32_t id)
 {
+    uint32_t latest = tables->latest_child[tables->contexts[id].parent];
+    if ((latest & TA__CONTEXT_BRANCHES) == 0)
+        return latest == id;
     uint64_t at = hash_of(id) & tables->children_mask;
-    while (tables->children[at] != 0 && tables->children[at] != id)
+    uint32_t entry = id | tag_of(hash_of(id));
+    while (tables->children[at] != 0 && tables->children[at] != entry)
         at = (at + 1) & tables->children_mask;
-    return tables->children[at] == id;
+    return tables->children[at] == entry;
 }
 #endif
 
@@ -270,31 +323,36 @@ static uint32_t new_context(const struct ta__source_context *row)
     return id;
 }
 
+/* Where a search will find it: behind `latest`, what its parent said before. */
+static void put_child(uint32_t id, uint32_t parent, uint32_t latest)
+{
+    uint32_t branches = latest != 0 ? TA__CONTEXT_BRANCHES : 0;
+    if (branches != 0 && (latest & TA__CONTEXT_BRANCHES) == 0)
+        children_insert(latest);
+    if (branches != 0)
+        children_insert(id);
+    tables->latest_child[parent] = id | branches;
+}
+
 /* The child of `parent` for one frame; 0 when the tables are full. */
 static uint32_t context_child(uint32_t parent, uint64_t address, uint32_t module)
 {
-    uint32_t latest = tables->latest_child[parent];
-    if (latest != 0 && tables->contexts[latest].address == address && tables->contexts[latest].module == module)
-        return latest;
-    uint64_t at = child_hash(parent, address, module) & tables->children_mask;
-    for (uint32_t id; (id = tables->children[at]) != 0; at = (at + 1) & tables->children_mask) {
-        const struct ta__source_context *context = &tables->contexts[id];
-        if (context->address == address && context->parent == parent && context->module == module)
-            return tables->latest_child[parent] = id;
+    uint32_t latest = tables->latest_child[parent], id = latest & ~TA__CONTEXT_BRANCHES;
+    if (id != 0 && is_child(id, parent, address, module))
+        return id;
+    if ((latest & TA__CONTEXT_BRANCHES) != 0 && (id = children_find(parent, address, module)) != 0) {
+        tables->latest_child[parent] = id | TA__CONTEXT_BRANCHES;
+        return id;
     }
-    uint32_t used = tables->contexts_used + 1;
-    if (tables->is_full || used + (used >> 3) >= tables->children_mask)
+    if (tables->is_full || (latest != 0 && !children_have_room()))
         return 0;
-    uint32_t id = new_context(&(struct ta__source_context){.address = address, .parent = parent, .module = module});
+    id = new_context(&(struct ta__source_context){.address = address, .parent = parent, .module = module});
     if (id == 0)
         return 0;
     ta__context_hold(parent);
-    tables->children[at] = id;
-    tables->latest_child[parent] = id;
+    put_child(id, parent, latest);
     if (TA_UNLIKELY(tables->attributions != NULL))
         tables->attributions[id] = ta__attribution_of(tables->attributions[parent], address, module);
-    if ((uint64_t)used * 8 > tables->children_mask * 5)
-        children_grow();
     return id;
 }
 
@@ -348,10 +406,11 @@ int ta__context_is_path(uint32_t context, uint32_t base, struct ta__path_frame *
 
 static void free_context(uint32_t id)
 {
-    uint32_t parent = tables->contexts[id].parent;
-    children_remove(id);
-    if (tables->latest_child[parent] == id)
-        tables->latest_child[parent] = 0;
+    uint32_t parent = tables->contexts[id].parent, branches = tables->latest_child[parent] & TA__CONTEXT_BRANCHES;
+    if (branches != 0)
+        children_remove(id);
+    if (tables->latest_child[parent] == (id | branches))
+        tables->latest_child[parent] = branches;
     tables->latest_child[id] = tables->free_context;
     tables->free_context = id;
     ta__store_relaxed(&tables->contexts_used, tables->contexts_used - 1);
@@ -390,6 +449,7 @@ void ta__contexts_reset(void)
     if (tables->attributions != NULL)
         ta__memory_reset(tables->attributions, used * sizeof *tables->attributions);
     ta__memory_reset(tables->children, (tables->children_mask + 1) * sizeof *tables->children);
+    tables->children_used = 0;
     ta__store_release(&tables->context_count, 1u);
     ta__store_relaxed(&tables->contexts_used, 0u);
     tables->free_context = 0;

@@ -30,6 +30,9 @@ enum { TA__CELL_OVERFLOW, TA__CELL_FORGOTTEN, TA__CELL_NEWEST, TA__CELLS };
 
 enum { TA__INDEX_GENERATIONS = 32 };
 
+/* Beside a latest child: there were others, and all are in the index. Most contexts have one child, which is not. */
+#define TA__CONTEXT_BRANCHES (UINT32_C(1) << 31)
+
 struct ta__tables {
     struct ta__lock lock;
     struct ta__source_context *contexts; /* by number, as all arrays here; rows below the count are complete */
@@ -42,9 +45,11 @@ struct ta__tables {
     int is_full;                      /* the cap is reached: new stacks go to <overflow> */
 
     uint32_t *context_holders; /* children and leaves of a context */
-    uint32_t *latest_child;    /* of a context: paths are mostly met again soon, and lie together */
-    uint32_t *children;        /* open addressing: context numbers by (parent, address, module); 0 = empty */
+    uint32_t *latest_child;    /* of a context; 0 = none known. Without TA__CONTEXT_BRANCHES its only one */
+    uint32_t *children; /* open addressing: children of contexts that branch, by (parent, address, module); 0 = empty */
     uint64_t children_mask;
+    uint32_t children_used;
+    uint32_t children_tags; /* bits that no number has: an entry has some of its hash there */
     uint32_t *attributions; /* of a context: whose memory it is by the rules (attribution.h); NULL: there are none */
 
     struct ta__leaf_index indexes[TA__INDEX_GENERATIONS]; /* entries NULL: a free place for the next generation */

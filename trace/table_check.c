@@ -52,9 +52,14 @@ static void check_children(const struct note *notes)
     uint32_t indexed = 0;
     for (uint64_t at = 0; at <= tables->children_mask; at++)
         indexed += tables->children[at] != 0;
-    TA_CHECK("R-8", indexed == tables->contexts_used);
-    for (uint32_t id = 1; id < tables->context_count; id++)
-        TA_CHECK("R-8", notes[id].is_free || ta__context_is_found(id));
+    TA_CHECK("R-8", indexed == tables->children_used);
+    for (uint32_t id = 1; id < tables->context_count; id++) {
+        if (notes[id].is_free)
+            continue;
+        TA_CHECK("R-8", ta__context_is_found(id));
+        indexed -= (tables->latest_child[tables->contexts[id].parent] & TA__CONTEXT_BRANCHES) != 0;
+    }
+    TA_CHECK("R-8", indexed == 0);
 }
 
 static void check_contexts(void)

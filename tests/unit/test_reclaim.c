@@ -16,6 +16,7 @@
 #include "trace/interning.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 #define KEEP(p)  __asm__ volatile("" : : "r"(p) : "memory")
@@ -620,6 +621,80 @@ static void test_a_stack_met_again_is_the_same_where_it_goes_on_from_another_one
     ta_stop();
 }
 
+/* Of three stacks, the second branches off in its innermost call, the third in the one that is further out. */
+NOINLINE static void three_stacks(struct block *blocks)
+{
+    static const uint32_t paths[3] = {0, UINT32_C(1) << (LEVELS - 1), UINT32_C(1) << (LEVELS - 2)};
+    for (int i = 0; i < 3; i++) {
+        blocks[i] = (struct block){.size = 1, .path = paths[i]};
+        descend(&blocks[i], 0);
+    }
+    KEEP(blocks);
+}
+
+/* An only child is found by its parent, others in the index, and each is found again: the same stacks in another domain
+ * have the same contexts. */
+static void test_only_children_are_in_no_index_and_none_is_made_twice(void)
+{
+    struct block blocks[2][3];
+    uint32_t indexed[2], used[2];
+    for (volatile uint32_t i = 0; i < 2; i++) { /* one call for both */
+        ta_domain_push(7 * i);
+        three_stacks(blocks[i]);
+        ta_domain_pop();
+        indexed[i] = ta__tables.children_used;
+        used[i] = ta__contexts_used();
+    }
+    TEST_ASSERT_EQUAL_UINT32(used[0], used[1]);
+    TEST_ASSERT_EQUAL_UINT32(indexed[0], indexed[1]);
+    TEST_ASSERT_GREATER_OR_EQUAL_UINT32(4, indexed[0]);
+    TEST_ASSERT_LESS_THAN_UINT32(used[0] / 2, indexed[0]);
+    for (int i = 0; i < 6; i++) {
+        const struct block *block = &blocks[i / 3][i % 3];
+        TEST_ASSERT_EQUAL_UINT32(block->path, path_of_block(block->at));
+        ta_free(block->at);
+    }
+}
+
+NOINLINE static void *through(void *(*ask)(size_t size))
+{
+    void *block = ask(1);
+    KEEP(block);
+    return block;
+}
+
+static uint32_t context_of(const void *block)
+{
+    return ta__leaves()[ta__mark_leaf(ta__mark_of(block))].context;
+}
+
+NOINLINE static void *further_in(size_t size)
+{
+    void *block = ta_malloc(size);
+    KEEP(block);
+    return block;
+}
+
+/* Who asks stands in a frame that asks itself, so that it stays when the only one further in is gone. */
+static void test_an_only_child_whose_number_is_free_is_no_child_any_more(void)
+{
+    void *(*volatile asks[])(size_t size) = {ta_malloc, further_in};
+    void *blocks[2];
+    for (volatile int i = 0; i < 2; i++) /* one call for both */
+        blocks[i] = through(asks[i]);
+    uint32_t context = context_of(blocks[0]);
+    TEST_ASSERT_EQUAL_UINT32(context_of(blocks[1]), ta__tables.latest_child[context]);
+    TEST_ASSERT_EQUAL_UINT32(context, ta__contexts()[context_of(blocks[1])].parent);
+    ta_free(blocks[1]);
+    for (uint32_t path = 0; path < 200000 && ta__tables.latest_child[context] != 0; path++) {
+        struct block block = {.size = 1, .path = path};
+        descend(&block, 0);
+        ta_free(block.at);
+    }
+    TEST_ASSERT_EQUAL_UINT32(0, ta__tables.latest_child[context]);
+    ta_free(blocks[0]);
+}
+
 /* Indexes are as large as what they index, and of those that they replaced nothing is left. */
 static void test_indexes_that_grew_leave_no_memory_behind(void)
 {
@@ -665,5 +740,7 @@ int main(int count, char **arguments)
     RUN_TEST(test_no_number_becomes_free_before_each_thread_was_outside);
     RUN_TEST(test_stacks_with_one_hash_are_told_apart_and_never_believed);
     RUN_TEST(test_a_stack_met_again_is_the_same_where_it_goes_on_from_another_one);
+    RUN_TEST(test_only_children_are_in_no_index_and_none_is_made_twice);
+    RUN_TEST(test_an_only_child_whose_number_is_free_is_no_child_any_more);
     return UNITY_END();
 }
