@@ -144,7 +144,7 @@ __attribute__((noinline)) static void *aligned_one_frame(size_t alignment, size_
     return aligned_other(alignment, size, self);
 }
 
-/* Whole stacks: not the stack that was found last of those that begin like it, or no line is at hand. */
+/* Whole stacks: not the stack that was expected of those that begin like it, or no line is at hand. */
 __attribute__((noinline, noipa)) static void *aligned_missed(size_t alignment, size_t size, uintptr_t sp, uintptr_t ip,
                                                              uintptr_t fp)
 {
@@ -157,7 +157,7 @@ __attribute__((used)) void *ta__aligned_stack_of(size_t alignment, size_t size, 
     uint32_t gate;
     if (TA_UNLIKELY(!is_lined(alignment, size) || !ta__begin_sealed(self, &gate, 0)))
         return aligned_missed(alignment, size, sp, ip, fp);
-    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, 0);
+    uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, 0);
     void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->lined, ta__heap_lines(size)) : NULL;
     if (TA_UNLIKELY(block == NULL)) {
         ta__leave_sealed(self, gate);

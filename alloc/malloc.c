@@ -85,11 +85,12 @@ __attribute__((noinline, noipa)) static void *new_stack_missed(size_t size, stru
     return whole_stack_missed(size, self, sp, ip, fp, gate, NEW);
 }
 
-/* Not the stack that was found last of those that begin like it: perhaps the one that followed it then. Calls nothing. */
-TA_INLINE void *whole_stack_following(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
-                                      uint32_t gate, enum asks asks)
+/* Not the stack that was expected of those that begin like it: perhaps the other one that came behind the last. Calls
+ * nothing. */
+TA_INLINE void *whole_stack_other(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                                  uint32_t gate, enum asks asks)
 {
-    uint32_t leaf = ta__kept_find_following(self, ip, sp, fp, 0);
+    uint32_t leaf = ta__kept_find_other(self, ip, sp, fp, 0);
     if (TA_UNLIKELY(leaf == 0)) {
         ip = ta__entered_from(sp, ip);
         return asks == NEW ? new_stack_missed(size, self, sp, ip, fp, gate)
@@ -102,16 +103,16 @@ TA_INLINE void *whole_stack_following(size_t size, struct ta__thread *self, uint
     return ta__traced_block(self, block, size, leaf, gate);
 }
 
-__attribute__((noinline, noipa)) static void *malloc_stack_following(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                                     uintptr_t ip, uintptr_t fp, uint32_t gate)
+__attribute__((noinline, noipa)) static void *malloc_stack_other(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                                 uintptr_t ip, uintptr_t fp, uint32_t gate)
 {
-    return whole_stack_following(size, self, sp, ip, fp, gate, MALLOC);
+    return whole_stack_other(size, self, sp, ip, fp, gate, MALLOC);
 }
 
-__attribute__((noinline, noipa)) static void *new_stack_following(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                                  uintptr_t ip, uintptr_t fp, uint32_t gate)
+__attribute__((noinline, noipa)) static void *new_stack_other(size_t size, struct ta__thread *self, uintptr_t sp,
+                                                              uintptr_t ip, uintptr_t fp, uint32_t gate)
 {
-    return whole_stack_following(size, self, sp, ip, fp, gate, NEW);
+    return whole_stack_other(size, self, sp, ip, fp, gate, NEW);
 }
 
 /* Whole stacks, or more than one frame of them. Calls nothing, so that it needs no frame. */
@@ -121,11 +122,11 @@ TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, 
     uint32_t gate;
     if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
         return slow(size, asks);
-    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, 0);
+    uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, 0);
     if (TA_UNLIKELY(leaf == 0)) {
         ip = ta__entered_from(sp, ip);
-        return asks == NEW ? new_stack_following(size, self, sp, ip, fp, gate)
-                           : malloc_stack_following(size, self, sp, ip, fp, gate);
+        return asks == NEW ? new_stack_other(size, self, sp, ip, fp, gate)
+                           : malloc_stack_other(size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
     void *block = ta__heap_pop(self->headed, size);

@@ -52,7 +52,7 @@ struct ta__slot {
  * the stacks. */
 enum { TA__WINDOW = 65536, TA__FIRST_WINDOW = 256, TA__SLOTS_PER_STATE = 3 };
 
-/* The leaf of a stack that ta__kept_find_recent did not find. */
+/* The leaf of a stack that ta__kept_find_expected did not find. */
 TA_INLINE uint32_t ta__capture_further(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp,
                                        uint32_t domain)
 {
@@ -67,7 +67,7 @@ TA_INLINE uint32_t ta__capture_further(struct ta__thread *self, uintptr_t ip, ui
  * allocation in `domain`. 0 when the stack cannot be recorded (counted). Called inside an operation, gate == view. */
 TA_INLINE uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t sp, uintptr_t fp, uint32_t domain)
 {
-    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
+    uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, domain);
     if (TA_UNLIKELY(leaf == 0))
         return ta__capture_further(self, ip, sp, fp, domain);
     ta__check_kept(self, ip, sp, fp, leaf);

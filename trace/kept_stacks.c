@@ -53,25 +53,24 @@ static uint32_t room_of(const struct ta__thread *self, uint64_t sp, uint64_t sta
     return stack_high - sp < UINT32_MAX ? (uint32_t)(stack_high - sp) : UINT32_MAX;
 }
 
-TA_INLINE struct ta__kept_path *recent_of(struct ta__near *near, const struct ta__kept_head *head)
-{
-    return (struct ta__kept_path *)(void *)((char *)near->paths + head->recent);
-}
-
 /* It was found, or kept. */
-TA_INLINE void make_recent(struct ta__near *near, struct ta__kept_head *head, const struct ta__kept_path *path)
+TA_INLINE void make_last(struct ta__near *near, struct ta__kept_head *head, uint32_t index)
 {
+    struct ta__kept_path *path = &near->paths[index];
     if (TA_UNLIKELY(path->room != 0))
         return;
-    if (head->recent != 0)
-        recent_of(near, head)->follower = (uint16_t)(path - near->paths);
-    head->recent = (uint32_t)((const char *)path - (const char *)near->paths);
+    if (TA_UNLIKELY(head->last == index))
+        path->turns = 0;
+    else if (head->last != 0) {
+        near->paths[head->last].follower = (uint16_t)index;
+        near->paths[head->last].turns |= TA__KEPT_MOVES;
+    }
+    ta__kept_expect(near, head, index);
 }
 
 /* The path whose words are what the stack has, among those with the registers of this one; NULL: none, and near->missing
  * says where it would have been. */
-TA_READS_STACKS_INLINE const struct ta__kept_path *find_words(struct ta__near *near, const struct ta__kept_path *path,
-                                                              uint64_t sp)
+TA_READS_STACKS_INLINE struct ta__kept_path *find_words(struct ta__near *near, struct ta__kept_path *path, uint64_t sp)
 {
     const char *begin = (const char *)words_at(path);
     for (const char *at = begin;;) {
@@ -105,16 +104,14 @@ TA_READS_STACKS_INLINE const struct ta__kept_path *find_words(struct ta__near *n
     }
 }
 
-/* Any path of these registers: the one that followed last time, the one found last, or the first; NULL: there is none. */
-TA_INLINE const struct ta__kept_path *path_of_registers(const struct ta__thread *self, struct ta__near *near,
-                                                        const struct ta__kept_head *head, uint64_t ip, uint64_t sp,
-                                                        uint64_t fp, uint32_t domain)
+/* Any path of these registers: the one that was expected, or the first; NULL: there is none. */
+TA_INLINE struct ta__kept_path *path_of_registers(const struct ta__thread *self, struct ta__near *near,
+                                                  const struct ta__kept_head *head, uint64_t ip, uint64_t sp,
+                                                  uint64_t fp, uint32_t domain)
 {
-    const struct ta__kept_path *recent = recent_of(near, head), *path = &near->paths[recent->follower];
-    if (recent->follower != 0 && ta__kept_has_registers(path, ip, sp, fp, domain))
+    struct ta__kept_path *path = (struct ta__kept_path *)(void *)((char *)near->paths + head->expected);
+    if (ta__kept_has_registers(path, ip, sp, fp, domain))
         return path;
-    if (head->recent != 0 && ta__kept_has_registers(recent, ip, sp, fp, domain))
-        return recent;
     for (uint32_t first = head->first; first != 0; first = path->next) {
         path = &near->paths[first];
         if (ta__kept_has_registers(path, ip, sp, fp, domain) && path->room == room_of(self, sp, self->stack_high))
@@ -128,10 +125,10 @@ __attribute__((noinline)) TA_READS_STACKS uint32_t ta__kept_search(const struct 
                                                                    uint64_t fp, uint32_t domain)
 {
     struct ta__near *near = self->near;
-    const struct ta__kept_path *path = path_of_registers(self, near, head, ip, sp, fp, domain);
+    struct ta__kept_path *path = path_of_registers(self, near, head, ip, sp, fp, domain);
     if (path == NULL || (path = find_words(near, path, sp)) == NULL)
         return 0;
-    make_recent(near, head, path);
+    make_last(near, head, (uint32_t)(path - near->paths));
     return path->leaf;
 }
 
@@ -213,6 +210,7 @@ static int make_findable(struct ta__near *near, struct ta__kept_head *head, uint
     struct ta__kept_path *path = &near->paths[index];
     struct ta__kept_branch missing = near->missing;
     path->follower = 0;
+    path->turns = 0;
     path->parent = (uint16_t)(missing.from % ERA_STEP);
     if (missing.from == 0) {
         path->next = head->first;
@@ -258,7 +256,7 @@ __attribute__((noinline)) void ta__kept_keep(struct ta__thread *self, uint64_t i
     struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
     if (!make_findable(near, head, near->paths_used, chunks))
         return;
-    make_recent(near, head, path);
+    make_last(near, head, near->paths_used);
     near->chunks_used += chunks;
     near->paths_used++;
 }

@@ -5,10 +5,11 @@
  * stack that is met a second time with the same registers is kept here: when all its words still hold their values, it
  * is the same stack (for the reason given in capture.c), and its leaf is the answer. Nothing else is touched.
  *
- *   heads        by return address and sp: the first path of these registers; and the latest path found
+ *   heads        by return address and sp: the first path of these registers; the path found last, and the one expected next
  *   path         one stack: its words, innermost first, are values of its chunks, found at sp + offsets
  *   branches     (path, number of a word, what it is now) → the first path that has the words before it, and this one
- *   follower     of a path: the one that was found next of this head; programs repeat the order of their requests
+ *   follower     of a path: the other one that was found next of this head; programs repeat the order of their requests. A
+ *                path says, too, whether it was itself that came next: so one of the two is expected, and looked at first
  *
  *        head ──▶ path  a b c d e
  *                         │   └ x ──▶ path  a b c d x           of a stack  a y c z:  its second word is not b, but
@@ -85,12 +86,19 @@ struct ta__kept_path {
     };
     uint16_t follower; /* 0: not known */
     uint8_t is_odd;
+    uint8_t turns; /* TA__KEPT_… below: when it is found, somebody must look who is expected next */
 };
 _Static_assert(sizeof(struct ta__kept_path) == TA_CACHE_LINE, "one line");
 
+enum {
+    TA__KEPT_MOVES = 1,    /* the follower came next the last time, and not the path itself */
+    TA__KEPT_EXPECTED = 2, /* it is expected behind another one, and has perhaps not been found yet */
+};
+
+/* Expected and last are of the thread's own stack. Last is what was found last, or is expected and was found. */
 struct ta__kept_head {
-    uint32_t recent; /* the path found last, tried first, if it is on the thread's own stack: its distance in bytes */
-    uint16_t first;
+    uint32_t expected; /* the path that is tried first: its distance in bytes; 0: none */
+    uint16_t first, last;
 };
 
 struct ta__kept_branch {
@@ -203,7 +211,29 @@ TA_READS_STACKS_INLINE int ta__kept_is_unchanged(const struct ta__kept_path *pat
     return gives_up || ta__kept_all_same(same);
 }
 
-/* The leaf of any stack of this head that is kept and unchanged, or 0; it is then the most recent one. */
+/* A path was found, of the thread's own stack: it is the last one, and says which is expected next. */
+TA_INLINE void ta__kept_expect(struct ta__near *near, struct ta__kept_head *head, uint32_t index)
+{
+    struct ta__kept_path *path = &near->paths[index];
+    head->last = (uint16_t)index;
+    path->turns &= TA__KEPT_MOVES;
+    if (path->turns != 0) {
+        index = path->follower;
+        near->paths[index].turns |= TA__KEPT_EXPECTED;
+    }
+    head->expected = index * (uint32_t)sizeof *path;
+}
+
+/* The same where registers are dearer than a few instructions. */
+TA_INLINE void ta__kept_turn(const struct ta__thread *self, const struct ta__kept_path *path)
+{
+    __asm__("" ::: "memory"); /* what is needed is read again */
+    struct ta__near *near = self->near;
+    struct ta__kept_head *head = &near->heads[ta__kept_head_of(path->ip, path->sp & ~UINT64_C(1))];
+    ta__kept_expect(near, head, (uint32_t)(path - near->paths));
+}
+
+/* The leaf of any stack of this head that is kept and unchanged, or 0; it is then the last one. */
 uint32_t ta__kept_search(const struct ta__thread *self, struct ta__kept_head *head, uint64_t ip, uint64_t sp,
                          uint64_t fp, uint32_t domain);
 
@@ -215,38 +245,40 @@ TA_INLINE uint32_t ta__kept_find_further(const struct ta__thread *self, uint64_t
     return head->first != 0 ? ta__kept_search(self, head, ip, sp, fp, domain) : 0;
 }
 
-/* The leaf of the stack that was found last of those that begin like this one, if it is unchanged; or 0. The rules that
+/* The leaf of the stack that is expected next of those that begin like this one, if it is unchanged; or 0. The rules that
  * it was found by are still true: who changes them changes the gate. */
-TA_INLINE uint32_t ta__kept_find_recent(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
-                                        uint32_t domain)
+TA_INLINE uint32_t ta__kept_find_expected(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
+                                          uint32_t domain)
 {
     const struct ta__near *near = self->near;
     const struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
     const struct ta__kept_path *path =
-        (const struct ta__kept_path *)(const void *)((const char *)near->paths + head->recent);
+        (const struct ta__kept_path *)(const void *)((const char *)near->paths + head->expected);
     if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp, 0)))
         return 0;
+    if (TA_UNLIKELY(path->turns != 0))
+        ta__kept_turn(self, path);
     if (path->leaf == 0)
         __builtin_unreachable();
     return path->leaf;
 }
 
-/* The same of the stack that followed that one the last time; it is then the most recent one. */
-TA_INLINE uint32_t ta__kept_find_following(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
-                                           uint32_t domain)
+/* The same of the other one of the two that came behind the one found last. */
+TA_INLINE uint32_t ta__kept_find_other(const struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
+                                       uint32_t domain)
 {
-    const char *paths = (const char *)self->near->paths;
-    const struct ta__kept_head *head = &self->near->heads[ta__kept_head_of(ip, sp)];
-    const struct ta__kept_path *recent = (const struct ta__kept_path *)(const void *)(paths + head->recent);
-    const struct ta__kept_path *path =
-        (const struct ta__kept_path *)(const void *)(paths + recent->follower * sizeof *path);
+    struct ta__near *near = self->near;
+    const struct ta__kept_head *head = &near->heads[ta__kept_head_of(ip, sp)];
+    struct ta__kept_path *last = &near->paths[head->last];
+    const struct ta__kept_path *path = (last->turns & TA__KEPT_MOVES) != 0 ? last : &near->paths[last->follower];
     if (TA_UNLIKELY(!ta__kept_has_registers(path, ip, sp, fp, domain) || !ta__kept_is_unchanged(path, sp, 1)))
         return 0;
     /* All of that once more, where registers are dearer than a few instructions. */
     ip = path->ip;
     __asm__("" : "+r"(ip), "+r"(self));
-    struct ta__near *near = self->near;
-    near->heads[ta__kept_head_of(ip, sp)].recent = (uint32_t)((const char *)path - (const char *)near->paths);
+    near = self->near;
+    near->paths[near->heads[ta__kept_head_of(ip, sp)].last].turns ^= TA__KEPT_MOVES;
+    ta__kept_turn(self, path);
     if (path->leaf == 0)
         __builtin_unreachable();
     return path->leaf;

@@ -187,7 +187,7 @@ __attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__threa
         return ta__malloc_slow(size);
     if (domain == 0)
         __builtin_unreachable(); /* ta__malloc_stack_in_scope */
-    uint32_t leaf = ta__kept_find_recent(self, ip, sp, fp, domain);
+    uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, domain);
     if (TA_UNLIKELY(leaf == 0))
         return stack_in_domain_missed(size, self, sp, ta__entered_from(sp, ip), fp, gate);
     ta__check_kept(self, ip, sp, fp, leaf);

@@ -205,15 +205,34 @@ static int is_branch_of(const struct ta__kept_path *path, const struct ta__kept_
            words[chunk].offsets[number] == its[chunk].offsets[number];
 }
 
+static uint32_t expected_of(const struct ta__kept_head *head)
+{
+    return head->expected / (uint32_t)sizeof(struct ta__kept_path);
+}
+
+/* What a head expects is the path found last or, where that moves, its follower. */
+static int is_head_in_order(const struct ta__near *near, const struct ta__kept_head *head)
+{
+    const struct ta__kept_path *last = &near->paths[head->last];
+    int moves = (last->turns & TA__KEPT_MOVES) != 0;
+    return head->last < near->paths_used && expected_of(head) == (moves ? last->follower : head->last) &&
+           (!moves || (near->paths[last->follower].turns & TA__KEPT_EXPECTED) != 0 || last->follower == head->last);
+}
+
 /* Numbers of paths are of what is kept now, and followers of the same head. */
 static int is_kept_in_order(void)
 {
     const struct ta__near *near = ta__self->near;
+    for (uint32_t i = 0; i < TA__KEPT_HEADS; i++)
+        if (!is_head_in_order(near, &near->heads[i]))
+            return 0;
     for (uint32_t i = 0; i < near->paths_used; i++) {
         const struct ta__kept_path *path = &near->paths[i];
         if (path->follower >= near->paths_used || path->parent >= near->paths_used)
             return 0;
         const struct ta__kept_path *next = &near->paths[path->follower];
+        if (path->follower == i ? i != 0 : (path->turns & TA__KEPT_MOVES) != 0 && path->follower == 0)
+            return 0;
         if (path->follower != 0 && ta__kept_head_of(path->ip, path->sp) != ta__kept_head_of(next->ip, next->sp))
             return 0;
         if (path->parent != 0 && !is_branch_of(path, &near->paths[path->parent]))
@@ -369,6 +388,39 @@ static void test_the_follower_is_what_came_next_last_time(void)
     run_sequence(sequence, sizeof sequence / sizeof *sequence, paths);
     TEST_ASSERT_EQUAL_UINT32(paths[5], follower_of(paths[7])); /* the same one twice is none that follows */
     TEST_ASSERT_EQUAL_UINT32(paths[7], follower_of(paths[5]));
+    TEST_ASSERT_TRUE(is_kept_in_order());
+}
+
+static const struct ta__kept_head *head_of(uint32_t path)
+{
+    const struct ta__near *near = ta__self->near;
+    return &near->heads[ta__kept_head_of(near->paths[path].ip, near->paths[path].sp)];
+}
+
+/* Two in turn are each expected behind the other; who comes twice is expected again, until the other one comes. */
+static void test_what_is_expected_is_what_came_last_time(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    TEST_IGNORE_MESSAGE("this sanitizer leaves no jumps to other functions: the return address is one of ours");
+#endif
+    enum { ONE = 9, OTHER = 4, PLACES = 12, KNOWN = 6 };
+    static const unsigned sequence[PLACES] = {ONE, OTHER, ONE, OTHER, ONE, OTHER, ONE, OTHER, ONE, ONE, ONE, OTHER};
+    static const unsigned expected[PLACES] = {[KNOWN] = OTHER, ONE, OTHER, ONE, ONE, ONE};
+    uint32_t paths[CHOICES], told[PLACES], last[PLACES];
+    memset(paths, 0, sizeof paths);
+    for (volatile int i = 0; i < PLACES; i++) { /* one call for all */
+        void *block = choose(LEVELS, sequence[i]);
+        uint32_t path = path_of(block);
+        ta_free(block);
+        paths[sequence[i]] = path;
+        told[i] = expected_of(head_of(path));
+        last[i] = head_of(path)->last;
+    }
+    TEST_ASSERT_TRUE(paths[ONE] != 0 && paths[OTHER] != 0 && paths[ONE] != paths[OTHER]);
+    for (int i = KNOWN; i < PLACES; i++) {
+        TEST_ASSERT_EQUAL_UINT32(paths[sequence[i]], last[i]);
+        TEST_ASSERT_EQUAL_UINT32(paths[expected[i]], told[i]);
+    }
     TEST_ASSERT_TRUE(is_kept_in_order());
 }
 
@@ -632,6 +684,7 @@ int main(void)
     RUN_TEST(test_more_stacks_than_there_is_room_for_are_still_told_apart);
     RUN_TEST(test_stacks_are_found_in_any_order_and_kept_once);
     RUN_TEST(test_the_follower_is_what_came_next_last_time);
+    RUN_TEST(test_what_is_expected_is_what_came_last_time);
     RUN_TEST(test_followers_end_with_what_was_kept);
     RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
     RUN_TEST(test_a_change_further_out_changes_the_stacks_of_all_frames_further_in);
