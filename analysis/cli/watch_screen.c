@@ -624,6 +624,9 @@ int cli_watch_show(struct cli_watch *watch, struct cli_feed *feed, double second
 {
     struct screen screen = {.watch = watch, .feed = feed};
     setlocale(LC_CTYPE, "");
+    /* The terminal knows its size, these only what it was where they were exported. */
+    unsetenv("COLUMNS");
+    unsetenv("LINES");
     if (initscr() == NULL)
         return cli_error("watch: this terminal cannot be used");
     cbreak();
@@ -632,7 +635,8 @@ int cli_watch_show(struct cli_watch *watch, struct cli_feed *feed, double second
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     set_escdelay(25);
-    if (has_colors()) {
+    const char *no_color = getenv("NO_COLOR");
+    if (has_colors() && (no_color == NULL || *no_color == '\0')) {
         start_color();
         use_default_colors();
         init_pair(RED, COLOR_RED, -1);

@@ -17,7 +17,8 @@ REAL = "--real" in sys.argv and (sys.argv.remove("--real") or True)
 TRACEALLOC, LIBRARY, SERVER = [os.path.abspath(sys.argv.pop(1)) for _ in range(3)]
 for name in ("LD_PRELOAD", "TRACEALLOC_OPTIONS", "TRACEALLOC", "TMUX"):
     os.environ.pop(name, None)
-os.environ.update(TRACEALLOC_LIBRARY=LIBRARY, LC_ALL="C.UTF-8")
+# A shell may have exported what its own window was: it is not this one.
+os.environ.update(TRACEALLOC_LIBRARY=LIBRARY, LC_ALL="C.UTF-8", COLUMNS="201", LINES="7")
 SIZES = ((80, 24), (132, 43), (44, 14))
 
 
