@@ -228,7 +228,7 @@ if at_once:
     barrier.wait()
 print("four threads")
 PYTHON
-for how in 40000:in_turn 60000:in_turn 80000:in_turn 100000:in_turn 62000:at_once 80000:at_once 100000:at_once; do
+for how in 40000:in_turn 60000:in_turn 80000:in_turn 100000:in_turn 60000:at_once 80000:at_once 100000:at_once; do
     [ -x $python ] && [ -z "${TRACEALLOC:-}" ] || continue # the tables of a traced process want address space, too
     limited="ulimit -v ${how%:*}; exec $python $work/threads.py ${how#*:}"
     run sh -c "$limited" || continue
