@@ -51,7 +51,8 @@ static int compare_lines(const void *a, const void *b)
 static void join(struct lines *lines)
 {
     size_t kept = 0;
-    qsort(lines->rows, lines->count, sizeof *lines->rows, compare_lines);
+    if (lines->count > 0)
+        qsort(lines->rows, lines->count, sizeof *lines->rows, compare_lines);
     for (size_t i = 0; i < lines->count; i++) {
         struct line *last = kept > 0 ? &lines->rows[kept - 1] : NULL, *row = &lines->rows[i];
         if (last == NULL || compare_lines(last, row) != 0) {

@@ -78,7 +78,7 @@ static void print_state(const struct ctl *ctl)
         puts(number(ctl, "records") ? "it has written no entry yet"
                                     : "it has no recording: snapshot -o FILE takes one");
     if (number(ctl, "interval") > 0)
-        printf("an entry every %g s\n", (double)number(ctl, "interval") / 1000);
+        printf("an entry every %.10g s\n", (double)number(ctl, "interval") / 1000);
     if (number(ctl, "lost") > 0)
         printf("%" PRIu64 " allocation%s not traced for want of memory\n", number(ctl, "lost"),
                number(ctl, "lost") == 1 ? " was" : "s were");
@@ -225,7 +225,7 @@ static int interval(struct ctl *ctl)
     int result = ask(ctl, request, -1);
     free(request);
     if (result == CLI_OK && seconds > 0)
-        printf("%d: an entry every %g s\n", (int)ctl->process, seconds);
+        printf("%d: an entry every %.10g s\n", (int)ctl->process, seconds);
     else if (result == CLI_OK)
         printf("%d: no entries by interval\n", (int)ctl->process);
     return result;

@@ -57,7 +57,8 @@ static int compare_hits(const void *a, const void *b)
 static void join(struct hits *hits)
 {
     size_t kept = 0;
-    qsort(hits->rows, hits->count, sizeof *hits->rows, compare_hits);
+    if (hits->count > 0)
+        qsort(hits->rows, hits->count, sizeof *hits->rows, compare_hits);
     for (size_t i = 0; i < hits->count; i++) {
         if (kept > 0 && compare_hits(&hits->rows[kept - 1], &hits->rows[i]) == 0) {
             hits->rows[kept - 1].places += hits->rows[i].places;

@@ -76,7 +76,8 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     free(blocks_text);
     const char *processes = ta_snapshot_metadata(snapshot, "processes");
     if (processes != NULL) {
-        printf(" in %s processes, peaks add up to %s\n", processes, peak);
+        int is_one = strcmp(processes, "1") == 0;
+        printf(" in %s process%s, %s %s\n", processes, is_one ? "" : "es", is_one ? "peak" : "peaks add up to", peak);
         return;
     }
     if (info.peak_bytes > 0)

@@ -141,7 +141,8 @@ static void add_children(const struct drawing *drawing, uint32_t index, size_t d
         struct ta_calltree_node node = node_at(drawing->tree, children[i]);
         if (drawing->moved[children[i]] >= drawing->smallest && cli_table_count(drawing->table) < drawing->rows) {
             add_node(drawing, children[i], depth, before);
-        } else {
+        } else if (node.value != 0 ||
+                   node.old_value != 0) { /* what folds into a circle above it leaves nothing behind */
             folded.value += node.value;
             folded.old_value += node.old_value;
             folded.count += node.count;

@@ -235,8 +235,8 @@ char *cli_memory_text(struct ta_snapshot *snapshot)
     ta_size_text((double)highest, 0, most, sizeof most);
     ta_size_text((double)seen, 0, then, sizeof then);
     int is_near = seen + seen / 10 >= highest;
-    char *text = cli_text("the process had %s at most%s%s: %s", most, is_near ? "" : ", and was looked at when it had ",
-                          is_near ? "" : then, list);
+    char *text = cli_text("the process had %s at most%s%s%s%s", most, is_near ? "" : ", and was looked at when it had ",
+                          is_near ? "" : then, *list != '\0' ? ": " : "", list);
     free(list);
     return text;
 }

@@ -77,7 +77,8 @@ static int map_leaves(const struct ta__decoder *decoder, struct ta__buffer *map)
         return no_memory();
     map->length = leaves * sizeof(uint32_t);
     uint32_t *traces = TA__ROWS(uint32_t, *map);
-    memset(traces, 0xFF, map->length);
+    if (leaves > 0)
+        memset(traces, 0xFF, map->length);
     for (int gone = 0; gone <= 1; gone++)
         for (uint32_t id = 0; id < leaves; id++) {
             struct ta__view_trace trace;

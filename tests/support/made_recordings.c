@@ -231,8 +231,77 @@ static void make_one(const char *path, uint64_t sampled, int maps)
     end(&made, path);
 }
 
+/* odd.ta: two entries: circles of calls, losses, who held what at the peak; most of it is gone by now. */
+static void make_odd(const char *path)
+{
+    static struct made made;
+    static uint64_t peaks[8];
+    begin(&made);
+    struct fake_source *fake = &made.fake;
+    uint32_t two = made.main, one = made.main;
+    for (int i = 0; i < 4; i++)
+        two = fake_context(fake, fake_context(fake, two, in(parse_line), made.app), in(fill_cache), made.app);
+    for (int i = 0; i < 5; i++)
+        one = fake_context(fake, one, in(answer_request), made.app);
+    uint32_t circles = fake_leaf(fake, two, 0, 0, 9), circle = fake_leaf(fake, one, 0, 0, 6),
+             plain = fake_leaf(fake, made.settings, 0, 0, 3);
+    fake_malloc(fake, circles, 30, 10000);
+    fake_malloc(fake, circle, 20, 10000);
+    fake_malloc(fake, plain, 10, 10000);
+    peaks[circles] = 300000;
+    peaks[circle] = 190000;
+    peaks[plain] = 100000;
+    fake->source.peak_bytes = 600000;
+    fake->source.leaf_peak_bytes = peaks;
+    fake->source.leaf_peak_count = 8;
+    fake->source.lost = 1;
+    fake->source.overflowed = 2;
+    fake->source.cut_short = 3;
+    fake->source.foreign_frees = 4;
+    fake->source.invalid_frees = 5;
+    fake->source.snapshot_errors = 6;
+    entry(&made);
+    fake_free(fake, circles, 27, 10000);
+    fake_free(fake, circle, 18, 10000);
+    fake_free(fake, plain, 9, 10000);
+    entry(&made);
+    end(&made, path);
+}
+
+/* kinds.ta: memory that is told in few kinds, of which more is mapped than lives; kinds-2.ta: less, and nothing for tables. */
+static void make_kinds(const char *path, int has_more)
+{
+    static struct made made;
+    begin(&made);
+    static const struct ta__fact_pair more[] = {
+        {"memory.resident", "900000"}, {"memory.anonymous", "500000"}, {"memory.tracer", "90000"},
+        {"memory.file", "300000"},     {"memory.shared", "100000"},    {"memory.swapped", "70000"},
+    };
+    static const struct ta__fact_pair less[] = {{"memory.resident", "90000"},
+                                                {"memory.anonymous", "80000"},
+                                                {"memory.tracer", "90000"},
+                                                {"memory.file", "10000"}};
+    made.facts.pairs = has_more ? more : less;
+    made.facts.pair_count = has_more ? sizeof more / sizeof *more : sizeof less / sizeof *less;
+    fake_malloc(&made.fake, fake_leaf(&made.fake, made.parse, 0, 0, 2), has_more ? 1 : 2, 60000);
+    entry(&made);
+    end(&made, path);
+}
+
+static void make_empty(const char *path)
+{
+    static struct made made;
+    begin(&made);
+    entry(&made);
+    end(&made, path);
+}
+
 int main(void)
 {
+    make_odd("odd.ta");
+    make_kinds("kinds.ta", 1);
+    make_kinds("kinds-2.ta", 0);
+    make_empty("empty.ta");
     make_series("series.ta");
     make_long("long.ta");
     make_one("short.ta", 0, 0);

@@ -179,6 +179,13 @@ def ages(folder):
     check("asked for between two entries", times["late"][0] > times["late"][1] > 0, times)
     check("always some", times["always"] == (None, 0), times)
     check("asked for since", times["last"][0] > 0 and times["last"][1] == 0, times)
+    hour = 3600 * 10**9
+    check("no age is older than this test", all(0 <= age < hour for pair in times.values() for age in pair if age is not None), times)
+    words = text(child.pid, hex(said["late"]), "--history", recording)
+    ago = re.search(r"when: ([\d.]+) s to ([\d.]+) s ago", words)
+    check("the same in words", ago is not None and float(ago[1]) <= float(ago[2]) < 3600, words)
+    live = why(child.pid, hex(said["late"]), "--history", recording)["age"]["live_blocks"]
+    check("how many live", f"  {live} block{'' if live == 1 else 's'} of this stack live{'s' if live == 1 else ''} now" in words, words)
     check("without a recording", "age" not in why(child.pid, hex(said["early"])))
     other_child, other_said = start(path, other, stdin=subprocess.PIPE)
     done = subprocess.run([program, "why", hex(other_said["early"]), str(other_child.pid), "--history", recording],
