@@ -14,7 +14,7 @@ const uint8_t *ta__decoder_payload(struct ta__decoder *decoder, const struct ta_
 {
     const uint8_t *stored = ta__input_at(decoder->input, header->offset + TA__CHUNK_HEADER_LENGTH, header->stored);
     if (stored == NULL) {
-        ta__section_bad(decoder, header, "the section cannot be read");
+        ta__section_bad(decoder, header, ta__input_why(decoder->input, "the section cannot be read"));
         return NULL;
     }
     if ((uint32_t)ta__hash_bytes(stored, header->stored) != header->check) {

@@ -65,7 +65,8 @@ static int read_window(struct ta__input *input, uint64_t offset, size_t length)
     if (wanted > input->length - offset)
         wanted = (size_t)(input->length - offset);
     input->window.length = 0;
-    if (ta__buffer_reserve(&input->window, wanted) != 0)
+    input->lacks_memory = ta__buffer_reserve(&input->window, wanted) != 0;
+    if (input->lacks_memory)
         return -1;
     input->window_offset = offset;
     while (input->window.length < wanted) {
@@ -91,6 +92,11 @@ const uint8_t *ta__input_at(struct ta__input *input, uint64_t offset, size_t len
         if (read_window(input, offset, length) != 0)
             return NULL;
     return input->window.bytes + (offset - input->window_offset);
+}
+
+const char *ta__input_why(const struct ta__input *input, const char *text)
+{
+    return input->lacks_memory ? "no memory to read the recording" : text;
 }
 
 /* ---- problems ---- */
@@ -154,6 +160,8 @@ int ta__input_header(struct ta__input *input, uint32_t *features, struct ta__pro
     const uint8_t *bytes = ta__input_at(input, 0, TA__FILE_HEADER_LENGTH);
     if (input->length == 0)
         return ta__problem_begin(problem, "", 0, "the file is empty");
+    if (bytes == NULL && input->lacks_memory)
+        return ta__problem_begin(problem, "", 0, ta__input_why(input, ""));
     if (bytes == NULL) {
         size_t length = input->length < TA__FILE_MAGIC_LENGTH ? (size_t)input->length : TA__FILE_MAGIC_LENGTH;
         bytes = ta__input_at(input, 0, length);
@@ -194,7 +202,8 @@ int ta__input_chunk(struct ta__input *input, uint64_t offset, struct ta__chunk_h
 {
     const uint8_t *bytes = ta__input_at(input, offset, TA__CHUNK_HEADER_LENGTH);
     if (bytes == NULL)
-        return ta__problem_begin(problem, "unknown section", offset, "the file ends within a section header");
+        return ta__problem_begin(problem, "unknown section", offset,
+                                 ta__input_why(input, "the file ends within a section header"));
     if (ta__u32_at(bytes) != TA__CHUNK_MAGIC)
         return ta__problem_begin(problem, "unknown section", offset, "no section begins here");
     uint64_t hash = ta__hash_bytes(bytes, 28);

@@ -15,6 +15,7 @@ struct ta__input {
     uint64_t length;
     struct ta__buffer window;
     uint64_t window_offset;
+    int lacks_memory; /* what was asked for last could not be read for that alone */
 };
 
 /* 0, or -1 with ta__error_set. */
@@ -23,6 +24,8 @@ void ta__input_memory(struct ta__input *input, const void *bytes, size_t length)
 void ta__input_close(struct ta__input *input);
 /* `length` bytes at `offset`, valid until the next call; NULL beyond the end or when reading fails. */
 const uint8_t *ta__input_at(struct ta__input *input, uint64_t offset, size_t length);
+/* Why that was NULL: `text`, unless it was for lack of memory. */
+const char *ta__input_why(const struct ta__input *input, const char *text);
 
 struct ta__chunk_header {
     uint64_t offset; /* of the header in the file */

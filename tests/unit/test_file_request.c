@@ -2,18 +2,59 @@
  * takes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <unity.h>
 
 #include "snapshot/write/file_request.h"
+
+/* ---- how long is waited: the clock and what the other side does are made up where `state` says so ---- */
+
+static const char *state; /* of the other process, as /proc/PID/stat has it; "": it cannot be read */
+static int polls, poll_fails;
+static uint64_t clock_ms;
+
+int poll(struct pollfd *watched, nfds_t count, int milliseconds)
+{
+    if (state == NULL)
+        return (int)syscall(SYS_ppoll, watched, count, NULL, NULL, 0L);
+    TEST_ASSERT_EQUAL(500, milliseconds);
+    TEST_ASSERT_EQUAL(POLLIN, watched->events);
+    clock_ms += 500;
+    polls++;
+    return poll_fails ? (errno = EINTR, -1) : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    if (state == NULL)
+        return (int)syscall(SYS_clock_gettime, (long)clock, now);
+    *now = (struct timespec){(time_t)(clock_ms / 1000), (long)(clock_ms % 1000 * 1000000)};
+    return 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    char own[40];
+    snprintf(own, sizeof own, "/proc/%d/stat", (int)getpid());
+    if (state == NULL || strcmp(path, own) != 0)
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+    if (*state == '\0')
+        return errno = ENOENT, -1;
+    int file = (int)syscall(SYS_memfd_create, "x", 0);
+    return syscall(SYS_pwrite64, file, state, strlen(state), 0L) < 0 ? -1 : file;
+}
 
 static int listener = -1;
 static char name[40], packet[5000];
@@ -221,6 +262,30 @@ static void test_paths_of_any_length_that_there_is_room_for_are_asked(void)
     TEST_ASSERT_EQUAL_STRING(path, packet + strlen("secret") + 1);
 }
 
+/* One that runs may be slow, for a minute; one that is stopped or has ended will not answer. */
+static void test_who_does_not_answer_is_waited_for_while_it_runs(void)
+{
+    static const struct {
+        const char *state;
+        int polls;
+    } cases[] = {{"1 (a) R 1", 120}, {"1 (a) S 1", 120}, {"1 (T) D) D 1", 120}, {"1 (a) T 1", 1},
+                 {"1 (a) t 1", 1},   {"1 (a) Z 1", 1},   {"1 (R) S) X 1", 1},   {"", 6},
+                 {"nothing", 6},     {"1 (a)", 6}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (poll_fails = 0; poll_fails <= 1; poll_fails++) { /* signals end it early, and the clock tells */
+            polls = 0;
+            clock_ms = 700;
+            state = cases[i].state;
+            errno = 0;
+            int result = ta__opener_open("/x", TA__OPEN_INSTEAD), error = errno;
+            state = NULL;
+            TEST_ASSERT_EQUAL_INT(-1, result);
+            TEST_ASSERT_EQUAL_INT(ECONNRESET, error);
+            TEST_ASSERT_EQUAL_INT(cases[i].polls, polls);
+            close(receive());
+        }
+}
+
 int main(void)
 {
     alarm(300); /* nobody is waited for so long */
@@ -229,6 +294,7 @@ int main(void)
     RUN_TEST(test_what_is_told_has_its_kind_and_process);
     RUN_TEST(test_a_keeper_tells_on_the_connection_that_was_kept);
     RUN_TEST(test_a_descriptor_or_a_reason_is_the_answer);
+    RUN_TEST(test_who_does_not_answer_is_waited_for_while_it_runs);
     RUN_TEST(test_paths_of_any_length_that_there_is_room_for_are_asked);
     return UNITY_END();
 }

@@ -313,6 +313,30 @@ static int follow(void)
     return status;
 }
 
+static int say_entry(void *user, size_t index, const struct ta__followed_entry *entry,
+                     const struct ta__leaf_state *changed, size_t count)
+{
+    (void)user, (void)changed, (void)count;
+    sprintf(told + strlen(told), "%zu %s;", index, entry->reason);
+    return 0;
+}
+
+static int say_end(void *user, struct ta_snapshot *snapshot, const uint32_t *traces, size_t leaf_count)
+{
+    struct ta_snapshot_info info;
+    (void)user, (void)traces, (void)leaf_count;
+    int status = ta_snapshot_info(snapshot, &info, sizeof info);
+    sprintf(told + strlen(told), "end %s\n", info.reason);
+    ta_snapshot_free(snapshot);
+    return status;
+}
+
+static int follow_quietly(void)
+{
+    static const struct ta__follower follower = {tell_begin, say_entry, say_end};
+    return ta__recording_follow(path, &follower, &writer);
+}
+
 /* Four leaves, whose last is not traced; the second one's blocks go. */
 static void begin_few(void)
 {
@@ -421,6 +445,34 @@ static void test_what_cannot_be_followed_says_why(void)
     TEST_ASSERT_NOT_NULL(strstr(ta_error_text(), "No such file"));
 }
 
+/* The n-th request for memory is refused, for every n: all is told, or why not. */
+static void test_lack_of_memory_ends_what_is_followed(void)
+{
+    fake_program(&fake, 2000, 100);
+    write_resident("a", 2);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_activity(&fake, 2);
+        write_resident("b", 0);
+    }
+    save(length());
+    static char whole[sizeof told];
+    unsigned refused = 0;
+    for (long nth = 1;; nth++) {
+        told[0] = '\0';
+        ta__memory_inject_failure(nth, 0);
+        int status = follow_quietly();
+        ta__memory_inject_failure(0, 0);
+        assert_nothing_is_left();
+        if (status == 0)
+            break;
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(ta_error_text(), "no memory"), ta_error_text());
+        refused++;
+    }
+    strcpy(whole, told);
+    TEST_ASSERT_GREATER_THAN(10, refused);
+    TEST_ASSERT_EQUAL_STRING("begin 0;0 a;1 b;2 b;3 b;end b\n", whole);
+}
+
 /* ---- the check --------------------------------------------------------------------------------------------------- */
 
 static char said[2000];
@@ -520,6 +572,83 @@ static void test_check_of_sections_that_are_not_there(void)
     save(length());
     TEST_ASSERT_EQUAL_MESSAGE(1, check(), said);
     TEST_ASSERT_EQUAL_INT('2', said[0]);
+}
+
+/* Each place of a header that may be wrong is named; `number` is written there, in so many bytes. */
+static void check_header_with(unsigned place, unsigned width, uint32_t number, int is_rechecked, const char *expected)
+{
+    uint8_t before[TA__FILE_HEADER_LENGTH];
+    memcpy(before, bytes(), sizeof before);
+    for (unsigned i = 0; i < width; i++)
+        bytes()[place + i] = (uint8_t)(number >> 8 * i);
+    if (is_rechecked)
+        ta__put_u32(bytes() + 28, (uint32_t)ta__hash_bytes(bytes(), 28));
+    save(length());
+    (void)check();
+    *strchr(said, '\n') = '\0';
+    TEST_ASSERT_EQUAL_STRING(expected, said);
+    memcpy(bytes(), before, sizeof before);
+}
+
+static void test_check_says_where_a_header_is_wrong(void)
+{
+    write_entry("one");
+    seal();
+    check_header_with(0, 1, 'x', 1, "2@0 : this is not a tracealloc recording");
+    check_header_with(8, 2, 0, 1, "2@8 : format version 0 is not supported; this library reads version 1");
+    check_header_with(8, 2, 2, 0, "2@8 : format version 2 is not supported; this library reads version 1");
+    check_header_with(10, 2, 31, 1, "2@10 : the file header has a wrong length");
+    check_header_with(10, 2, 33, 1, "2@10 : the file header has a wrong length");
+    check_header_with(10, 2, 33, 0, "2@28 : the file header is damaged: wrong check");
+    check_header_with(12, 4, 1, 1, "2@12 : the recording requires feature bit 0, which this library does not know");
+    check_header_with(12, 4, 0x80000000u, 1,
+                      "2@12 : the recording requires feature bit 31, which this library does not know");
+    check_header_with(31, 1, 1u + bytes()[31], 0, "2@28 : the file header is damaged: wrong check");
+}
+
+static void check_section_with(unsigned place, uint32_t number, const char *expected)
+{
+    uint8_t *header = bytes() + TA__FILE_HEADER_LENGTH, before[TA__CHUNK_HEADER_LENGTH];
+    memcpy(before, header, sizeof before);
+    if (place < 8)
+        ta__put_u16(header + place, (uint16_t)number);
+    else
+        ta__put_u32(header + place, number);
+    ta__put_u32(header + 28, (uint32_t)ta__hash_bytes(header, 28));
+    save(length());
+    (void)check();
+    *strchr(said, '\n') = '\0';
+    TEST_ASSERT_EQUAL_STRING(expected, said);
+    memcpy(header, before, sizeof before);
+}
+
+static void test_check_says_what_of_a_section_is_wrong(void)
+{
+    enum { MOST = 16 << 20, MOST_STORED = MOST + (64 << 10) };
+    char expected[200];
+    write_entry("one");
+    seal();
+    uint8_t *header = bytes() + TA__FILE_HEADER_LENGTH;
+    uint64_t left = length() - TA__FILE_HEADER_LENGTH - TA__CHUNK_HEADER_LENGTH;
+    check_section_with(6, 8 | ta__u16_at(header + 6),
+                       "2@32 entry: the section has flags that this library does not know");
+    check_section_with(16, MOST + 1,
+                       "2@32 entry: the section states 16777217 bytes, more than the 16 MiB a section may have");
+    check_section_with(12, MOST_STORED + 1,
+                       "2@32 entry: the section states 16842753 bytes, more than the 16 MiB a section may have");
+    snprintf(expected, sizeof expected, "2@32 entry: the file ends within the section: %u bytes expected, %lu there",
+             MOST_STORED, (unsigned long)left);
+    check_section_with(12, MOST_STORED, expected);
+    snprintf(expected, sizeof expected, "2@32 entry: the file ends within the section: %lu bytes expected, %lu there",
+             (unsigned long)left + 1, (unsigned long)left);
+    check_section_with(12, (uint32_t)left + 1, expected);
+    check_section_with(16, MOST, "2@32 entry: the section states another length than its chunk");
+    check_section_with(6, 4 | ta__u16_at(header + 6), "2@32 entry: a plain section states two different lengths");
+    check_section_with(8, 1, "2@32 entry: the section belongs to another entry");
+    check_section_with(6, ta__u16_at(header + 6) & ~2u, "2@32 entry: the first entry relies on one before it");
+    check_section_with(4, 2, "2@32 strings: the section stands outside any entry");
+    check_section_with(4, TA__KIND_END, "2@32 end: the section stands outside any entry");
+    check_section_with(4, 17, "2@32 unknown section: the section stands outside any entry");
 }
 
 /* Two entries, closed, with an index that says something else of the second one. */
@@ -649,10 +778,13 @@ int main(void)
     RUN_TEST(test_what_is_followed_is_told_entry_by_entry);
     RUN_TEST(test_segments_begin_where_everything_is_repeated);
     RUN_TEST(test_what_cannot_be_followed_says_why);
+    RUN_TEST(test_lack_of_memory_ends_what_is_followed);
     RUN_TEST(test_check_of_what_is_sound_or_unfinished);
     RUN_TEST(test_check_of_an_empty_one_that_was_closed);
     RUN_TEST(test_check_stops_at_an_entry_that_is_wrong);
     RUN_TEST(test_check_of_sections_that_are_not_there);
+    RUN_TEST(test_check_says_where_a_header_is_wrong);
+    RUN_TEST(test_check_says_what_of_a_section_is_wrong);
     RUN_TEST(test_check_compares_the_index_with_the_entries);
     RUN_TEST(test_check_follows_the_trailer_to_the_index);
     RUN_TEST(test_check_reads_the_whole_index);

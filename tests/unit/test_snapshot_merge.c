@@ -1,9 +1,12 @@
 /* test_snapshot_merge.c: one snapshot of several. What is equal is one in it, what differs stays apart, and sums are sums. */
 #include <stdio.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unity.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "snapshot/read/read.h"
 #include "tracealloc/snapshot.h"
 
@@ -414,6 +417,103 @@ static void test_thousands_of_stacks_twice_are_those_stacks(void)
     ta_snapshot_free(all);
 }
 
+/* Two of three hundred modules of one name each, which differ by their build ids alone, and of as many texts. */
+static struct ta__view_module many_modules[300];
+static uint8_t many_ids[300][2];
+static struct ta__view_string many_strings[1300];
+static char many_texts[1300][8];
+
+static struct ta__view view_of_many(void)
+{
+    static struct ta__view_frame frames[1000];
+    static struct ta__view_context contexts[1001];
+    static struct ta__view_trace traces[1000];
+    struct ta__view view = first;
+    for (uint32_t i = 0; i < 1300; i++) {
+        sprintf(many_texts[i], "%.0u%s", i, i == 0 ? "" : "x");
+        many_strings[i] = (struct ta__view_string){many_texts[i], strlen(many_texts[i])};
+    }
+    for (uint32_t i = 0; i < 300; i++) {
+        many_ids[i][0] = (uint8_t)i;
+        many_ids[i][1] = (uint8_t)(i >> 8);
+        many_modules[i] =
+            (struct ta__view_module){.path = 1 + i % 3, .build_id = many_ids[i], .build_id_length = 2, .load_base = i};
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        frames[i] = i % 2 ? (struct ta__view_frame){.address = 5000 + i, .module = 1 + i % 300}
+                          : (struct ta__view_frame){.file = 100 + i, .line = i, .kind = TA__FRAME_SOURCE};
+        contexts[i + 1] = (struct ta__view_context){i / 2, (i + 1) % 1000};
+        traces[i] = (struct ta__view_trace){.context = i + 1, .size = i + 1, .count = 1};
+    }
+    view.strings = many_strings;
+    view.string_count = 1300;
+    view.program = view.host = view.reason = 1;
+    view.modules = many_modules;
+    view.module_count = 300;
+    view.frames = frames;
+    view.frame_count = 1000;
+    view.contexts = contexts;
+    view.context_count = 1001;
+    view.traces = traces;
+    view.trace_count = 990;
+    view.gone_trace_count = 10;
+    view.domain_count = view.thread_count = view.option_count = view.metadata_count = 0;
+    return view;
+}
+
+static struct ta_snapshot *merge_twice(struct ta_snapshot *snapshot)
+{
+    struct ta_merge *merge = ta_merge_begin();
+    if (merge == NULL)
+        return NULL;
+    if (ta_merge_add(merge, snapshot) != 0 || ta_merge_add(merge, snapshot) != 0) {
+        ta_merge_abandon(merge);
+        return NULL;
+    }
+    return ta_merge_end(merge);
+}
+
+/* The n-th request for memory is refused, for every n. */
+static void test_lack_of_memory_is_said_and_leaves_nothing(void)
+{
+    struct ta__view view = view_of_many();
+    struct ta_snapshot *snapshot = ta__snapshot_from_view(&view, NULL), *all;
+    TEST_ASSERT_NOT_NULL_MESSAGE(snapshot, ta__error_text());
+    size_t mapped = ta__memory_mapped();
+    long nth = 1;
+    for (;; nth++) {
+        ta__memory_inject_failure(nth, 0);
+        ta__error_clear();
+        errno = 0;
+        all = merge_twice(snapshot);
+        ta__memory_inject_failure(0, 0);
+        if (all != NULL)
+            break;
+        if (strcmp(ta__error_text(), "no memory for a snapshot") != 0) { /* the last one, which makes it */
+            TEST_ASSERT_EQUAL_STRING("no memory to merge snapshots", ta__error_text());
+            TEST_ASSERT_EQUAL(ENOMEM, errno);
+        }
+        TEST_ASSERT_EQUAL(mapped, ta__memory_mapped());
+    }
+    TEST_ASSERT_GREATER_THAN(20, nth);
+    const struct ta__view *got = ta__snapshot_view(all);
+    TEST_ASSERT_EQUAL_UINT32(300, got->module_count);
+    TEST_ASSERT_EQUAL_UINT32(1000, got->frame_count);
+    TEST_ASSERT_EQUAL_UINT32(1001, got->context_count);
+    TEST_ASSERT_EQUAL_UINT32(1980, got->trace_count);
+    TEST_ASSERT_EQUAL_UINT32(20, got->gone_trace_count);
+    for (uint32_t i = 0; i < 300; i++) {
+        TEST_ASSERT_EQUAL_MEMORY(many_ids[i], got->modules[i].build_id, 2);
+        TEST_ASSERT_EQUAL_STRING(many_texts[1 + i % 3], got->strings[got->modules[i].path].text);
+    }
+    for (uint32_t i = 0; i < 1000; i += 2)
+        TEST_ASSERT_EQUAL_STRING(many_texts[100 + i], got->strings[got->frames[i].file].text);
+    for (uint32_t i = 0; i < 2000; i++)
+        TEST_ASSERT_EQUAL_UINT64(i < 1980 ? i % 990 + 1 : 991 + i % 10, got->traces[i].size);
+    ta_snapshot_free(all);
+    ta_snapshot_free(snapshot);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -425,5 +525,6 @@ int main(void)
     RUN_TEST(test_domains_of_one_number_are_added_up);
     RUN_TEST(test_symbols_go_with_their_frames);
     RUN_TEST(test_thousands_of_stacks_twice_are_those_stacks);
+    RUN_TEST(test_lack_of_memory_is_said_and_leaves_nothing);
     return UNITY_END();
 }
