@@ -46,8 +46,7 @@ static int is_known(const struct hold *hold, pid_t tid)
     return 0;
 }
 
-/* A main thread that ended before the others stays as a shell. */
-static int has_ended(const struct ta__target *target, pid_t tid)
+int ta__target_has_ended(const struct ta__target *target, pid_t tid)
 {
     char path[64], state = '\0';
     snprintf(path, sizeof path, "/proc/%u/task/%d/stat", target->pid, tid);
@@ -69,7 +68,7 @@ static int seize(const struct ta__target *target, struct hold *hold, pid_t tid)
     if (ta__grow(&hold->threads, &hold->capacity, hold->count + 1, sizeof *hold->threads) != 0)
         return -1;
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-        int error = errno, is_gone = error == ESRCH || has_ended(target, tid);
+        int error = errno, is_gone = error == ESRCH || ta__target_has_ended(target, tid);
         errno = error;
         return is_gone ? 0 : -1;
     }

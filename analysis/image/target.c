@@ -39,8 +39,6 @@ void ta__target_close(struct ta__target *target)
     ta__target_drop_copy(target);
     if (target->is_held)
         ta__target_release(target);
-    if (target->operations != NULL && target->operations->close != NULL)
-        target->operations->close(target);
     if (target->memory_descriptor >= 0)
         close(target->memory_descriptor);
     if (target->pagemap_descriptor >= 0)

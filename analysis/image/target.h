@@ -66,7 +66,6 @@ struct ta__target;
 struct ta__target_operations {
     /* Reads up to `bytes` from `address` on, as far as they are there in one go: how many; 0 = nothing is there. */
     size_t (*read)(struct ta__target *target, uint64_t address, void *buffer, size_t bytes);
-    void (*close)(struct ta__target *target);
 };
 
 /* What was found out of pages ahead of a question (ta__target_pages), by number of the page. */
@@ -133,6 +132,8 @@ TA_NODISCARD int ta__target_give_registers(struct ta__target *target, const char
  * again, with fresh registers. */
 TA_NODISCARD int ta__target_nudge(struct ta__target *target, size_t thread, unsigned microseconds);
 void ta__target_release(struct ta__target *target);
+/* Is the thread gone? A main thread that ended before the others stays as a shell, and is. */
+int ta__target_has_ended(const struct ta__target *target, pid_t tid);
 
 /* ---- target_copy.c: the memory of a process that is held, copied ------------------------------------------------- */
 

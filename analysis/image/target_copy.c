@@ -152,7 +152,7 @@ static size_t read_copy(struct ta__target *target, uint64_t address, void *buffe
     return length;
 }
 
-static const struct ta__target_operations operations = {read_copy, NULL};
+static const struct ta__target_operations operations = {read_copy};
 
 size_t ta__target_copied_pages(const struct ta__target *target, uint64_t address, size_t count, uint8_t *states,
                                int *is_known)

@@ -43,7 +43,7 @@ static size_t read_core(struct ta__target *target, uint64_t address, void *buffe
     return got > 0 ? (size_t)got : 0;
 }
 
-static const struct ta__target_operations operations = {read_core, NULL};
+static const struct ta__target_operations operations = {read_core};
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 

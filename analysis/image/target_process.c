@@ -25,7 +25,7 @@ static size_t read_memory(struct ta__target *target, uint64_t address, void *buf
     return done > 0 ? (size_t)done : 0;
 }
 
-static const struct ta__target_operations operations = {read_memory, NULL};
+static const struct ta__target_operations operations = {read_memory};
 
 static uint8_t state_of(uint64_t entry)
 {
@@ -132,8 +132,7 @@ static uint32_t flags_of(const char *rights)
 
 static int is_device(const char *path)
 {
-    return strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 && strcmp(path, "/dev/zero") != 0 &&
-           strncmp(path, "/dev/zero (", 11) != 0;
+    return strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 && strcmp(path, "/dev/zero") != 0;
 }
 
 /* A line of maps. 1 when it was one. */
@@ -160,7 +159,7 @@ static int add_mapping(struct ta__target *target, const char *line)
     region = &target->regions[target->region_count - 1];
     if (inode != 0 || line[path] == '/') {
         region->path = text;
-        region->flags |= TA__REGION_FILE | (is_device(line + path) ? TA__REGION_SPECIAL : 0);
+        region->flags |= TA__REGION_FILE | (is_device(ta__target_string(target, text)) ? TA__REGION_SPECIAL : 0);
     } else {
         region->name = text;
         const char *name = ta__target_string(target, text);
@@ -275,6 +274,8 @@ int ta__target_open_process(struct ta__target *target, pid_t process)
     int error = errno;
     if (target->memory_descriptor < 0 && error == ENOENT)
         return ta__fail("process %d: there is no such process", process);
+    if (target->memory_descriptor < 0 && ta__target_has_ended(target, process))
+        return ta__fail("process %d has ended, or its main thread has, by which it is looked at", process);
     if (target->memory_descriptor < 0)
         return ta__fail("process %d may not be looked at: %s (the same user or root may, where ptrace is allowed: "
                         "/proc/sys/kernel/yama/ptrace_scope)",

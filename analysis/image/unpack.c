@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "analysis/arrays.h"
 #include "analysis/failure.h"
@@ -75,6 +76,8 @@ static int unpack_gzip(struct unpacking *work)
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
             break;
     }
+    if (code == Z_MEM_ERROR)
+        result = ta__fail_memory();
     inflateEnd(&stream);
     return result;
 }
@@ -90,9 +93,11 @@ static int unpack_zstd(struct unpacking *work)
          result == 0 && is_sound && (in = (ZSTD_inBuffer){work->input, next_input(work), 0}).size > 0;)
         for (int is_more = 1; result == 0 && is_sound && (in.pos < in.size || is_more);) {
             ZSTD_outBuffer out = {work->output, OUTPUT_BYTES, 0};
-            is_sound = !ZSTD_isError(ZSTD_decompressStream(stream, &out, &in));
+            size_t code = ZSTD_decompressStream(stream, &out, &in);
+            is_sound = !ZSTD_isError(code);
             is_more = out.pos == out.size;
-            result = put(work, work->output, out.pos);
+            result = ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation ? ta__fail_memory()
+                                                                             : put(work, work->output, out.pos);
         }
     ZSTD_freeDStream(stream);
     return result;

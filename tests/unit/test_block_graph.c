@@ -249,6 +249,7 @@ static void check_lost(void)
     struct ta__lost_blocks lost;
     int reached[MOST];
     uint64_t blocks = 0, bytes = 0, heads = 0, circles = 0, sum = 0, plain = 0, cycles = 0, sum_bytes = 0;
+    uint64_t members = 0, apart = 0; /* of circles; and of those that nothing else points to */
     reach_without(none, reached);
     close_ways(reached);
     for (int i = 0; i < count; i++) {
@@ -264,10 +265,14 @@ static void check_lost(void)
             has_source |= !way[i][k];
             is_first &= !(way[i][k] && k < i);
         }
+        members |= (uint64_t)is_member << i;
+        apart |= (uint64_t)(is_member && !has_source) << i;
         heads += !is_member && !has_source;
         circles += is_member && !has_source && is_first;
     }
     TEST_ASSERT_EQUAL(0, ta__lost_find(&lost, &graph, GROUPS));
+    TEST_ASSERT_EQUAL_HEX64(0, lost.cycles[0] & ~members);
+    TEST_ASSERT_EQUAL_HEX64(apart, lost.cycles[0] & apart);
     TEST_ASSERT_EQUAL_UINT64(blocks, lost.blocks);
     TEST_ASSERT_EQUAL_UINT64(bytes, lost.bytes);
     for (uint32_t trace = 0; trace <= GROUPS; trace++) {
