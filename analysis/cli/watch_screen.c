@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -620,13 +621,21 @@ static void loop(struct screen *screen, double seconds)
     }
 }
 
+/* A terminal knows its size, these only what it was where they were exported; curses believes them. */
+static void forget_exported_size(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+        return;
+    unsetenv("COLUMNS");
+    unsetenv("LINES");
+}
+
 int cli_watch_show(struct cli_watch *watch, struct cli_feed *feed, double seconds)
 {
     struct screen screen = {.watch = watch, .feed = feed};
     setlocale(LC_CTYPE, "");
-    /* The terminal knows its size, these only what it was where they were exported. */
-    unsetenv("COLUMNS");
-    unsetenv("LINES");
+    forget_exported_size();
     if (initscr() == NULL)
         return cli_error("watch: this terminal cannot be used");
     cbreak();
