@@ -62,15 +62,20 @@ __attribute__((cold, noipa)) static void *traced_rest(size_t size, struct ta__th
     return user != NULL ? user : slow(size, asks);
 }
 
-/* Neither of the two stacks that are looked at first. */
-TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
-                                   uint32_t gate, enum asks asks)
+/* The block of a stack that has this leaf, or 0 for none. */
+TA_INLINE void *block_under(uint32_t leaf, size_t size, struct ta__thread *self, uint32_t gate, enum asks asks)
 {
-    uint32_t leaf = ta__capture_further(self, ip, sp, fp, 0);
     void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
         return traced_rest(size, self, leaf, gate, asks);
     return ta__traced_block(self, block, size, leaf, gate);
+}
+
+/* Neither of the two stacks that are looked at first. */
+TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                                   uint32_t gate, enum asks asks)
+{
+    return block_under(ta__capture_further(self, ip, sp, fp, 0), size, self, gate, asks);
 }
 
 __attribute__((noinline, noipa)) static void *malloc_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp,
@@ -97,10 +102,7 @@ TA_INLINE void *whole_stack_other(size_t size, struct ta__thread *self, uintptr_
                            : malloc_stack_missed(size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
-    void *block = ta__heap_pop(self->headed, size);
-    if (TA_UNLIKELY(block == NULL))
-        return traced_rest(size, self, leaf, gate, asks);
-    return ta__traced_block(self, block, size, leaf, gate);
+    return block_under(leaf, size, self, gate, asks);
 }
 
 __attribute__((noinline, noipa)) static void *malloc_stack_other(size_t size, struct ta__thread *self, uintptr_t sp,
@@ -129,10 +131,7 @@ TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, 
                            : malloc_stack_other(size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
-    void *block = ta__heap_pop(self->headed, size);
-    if (TA_UNLIKELY(block == NULL))
-        return traced_rest(size, self, leaf, gate, asks);
-    return ta__traced_block(self, block, size, leaf, gate);
+    return block_under(leaf, size, self, gate, asks);
 }
 
 __attribute__((used)) void *ta__malloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
@@ -154,11 +153,7 @@ static TA__ENTERED_WITH_CALLER(new_stack, ta__new_stack_of)
     __attribute__((cold, noipa)) static void *new_site(size_t size, struct ta__thread *self, uintptr_t ip,
                                                        uint32_t gate, enum asks asks)
 {
-    uint32_t leaf = ta__capture_one(self, ip, 0);
-    void *block = leaf != 0 ? ta__heap_pop(self->headed, size) : NULL;
-    if (TA_UNLIKELY(block == NULL))
-        return traced_rest(size, self, leaf, gate, asks);
-    return ta__traced_block(self, block, size, leaf, gate);
+    return block_under(ta__capture_one(self, ip, 0), size, self, gate, asks);
 }
 
 /* From another one than the last that was new. */
