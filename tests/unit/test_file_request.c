@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -54,6 +56,17 @@ int open(const char *path, int flags, ...)
         return errno = ENOENT, -1;
     int file = (int)syscall(SYS_memfd_create, "x", 0);
     return syscall(SYS_pwrite64, file, state, strlen(state), 0L) < 0 ? -1 : file;
+}
+
+/* Signals end the first waits for a lock. */
+static int locks, locks_interrupted;
+
+int flock(int file, int operation)
+{
+    locks++;
+    if (locks <= locks_interrupted)
+        return errno = EINTR, -1;
+    return (int)syscall(SYS_flock, file, operation);
 }
 
 static int listener = -1;
@@ -286,6 +299,21 @@ static void test_who_does_not_answer_is_waited_for_while_it_runs(void)
         }
 }
 
+/* The file is emptied under the lock alone, however often the wait for it is interrupted: who has it may be at work. */
+static void test_a_file_that_nobody_replaces_is_emptied_under_the_lock(void)
+{
+    ta__opener_set(NULL);
+    for (locks_interrupted = 0; locks_interrupted <= 2; locks_interrupted++) {
+        struct ta__new_file file = {.descriptor = memfd_create("x", MFD_CLOEXEC), .path = "/x", .temporary = "/x.tmp"};
+        TEST_ASSERT_EQUAL_INT(3, write(file.descriptor, "abc", 3));
+        locks = 0;
+        TEST_ASSERT_EQUAL_INT(-1, ta__opener_replace(&file, (struct ta__identity){0}));
+        TEST_ASSERT_EQUAL_INT(locks_interrupted + 1, locks);
+        TEST_ASSERT_EQUAL_INT(0, lseek(file.descriptor, 0, SEEK_END));
+        close(file.descriptor);
+    }
+}
+
 int main(void)
 {
     alarm(300); /* nobody is waited for so long */
@@ -296,5 +324,6 @@ int main(void)
     RUN_TEST(test_a_descriptor_or_a_reason_is_the_answer);
     RUN_TEST(test_who_does_not_answer_is_waited_for_while_it_runs);
     RUN_TEST(test_paths_of_any_length_that_there_is_room_for_are_asked);
+    RUN_TEST(test_a_file_that_nobody_replaces_is_emptied_under_the_lock);
     return UNITY_END();
 }

@@ -331,15 +331,11 @@ static void test_fast_growth_shortens_a_nap(void)
 {
     static const struct {
         uint64_t grown, passed, nap;
-    } naps[] = {{0, MS, 25 * MS},
-                {1024, MS, 25 * MS} /* a sixteenth of a step */,
-                {1025, MS, 15984390},
-                {2048, MS, 8 * MS},
-                {16384, 3 * MS, 3 * MS},
-                {16384, 2 * MS, 2 * MS},
-                {16384, 2 * MS - 1, 2 * MS},
-                {2048, 0, 25 * MS},
-                {2048, 4 * MS, 25 * MS}};
+    } naps[] = {{0, MS, 25 * MS},        {1024, MS, 25 * MS} /* a sixteenth of a step */,
+                {1025, MS, 15984390},    {2048, MS, 8 * MS},
+                {16384, 3 * MS, 3 * MS}, {16384, 2 * MS + 1, 2 * MS + 1},
+                {16384, 2 * MS, 2 * MS}, {16384, 2 * MS - 1, 2 * MS},
+                {2048, 0, 25 * MS},      {2048, 4 * MS, 25 * MS}};
     for (size_t i = 0; i < sizeof naps / sizeof *naps; i++) {
         struct ta__pace pace = {.looked_bytes = 10, .looked_ns = 1000 * S - naps[i].passed, .last_bytes = 10};
         TEST_ASSERT_EQUAL_UINT64(naps[i].grown == 0 ? 250 * MS : naps[i].nap,
