@@ -1,7 +1,7 @@
 /* contexts.c: the tree of calls — equal paths become one number.
  *
  *   table        entry                                        found by
- *   contexts     (parent context, return address, module)     children index, under the lock
+ *   contexts     (parent context, return address, module)     parent or children index, under the lock
  *   leaves       (context, domain, depth, flags)              leaf index, by the hash of the whole stack, without lock
  *
  * This file has the contexts and what concerns both tables, leaves.c the leaves, reclaim.c says what is used again.

@@ -17,7 +17,7 @@
  *                                         └ w ──▶ path  a y c w e      has z: it is not kept, and would go there
  *
  * So each word is compared once, and a stack that is not found is known to be that of no path. A search may begin at any
- * path of the registers, and begins at the follower of the path found last: where a word differs that the path has in common
+ * path of the registers, and begins at the one that was expected: where a word differs that the path has in common
  * with the one it branches off from, the search goes on in that one. Only the owner reads and writes. When there is no more
  * room, or rules or limit change, all is forgotten at once. */
 #ifndef TA_TRACE_KEPT_STACKS_H
@@ -86,7 +86,7 @@ struct ta__kept_path {
     };
     uint16_t follower; /* 0: not known */
     uint8_t is_odd;
-    uint8_t turns; /* TA__KEPT_… below: when it is found, somebody must look who is expected next */
+    uint8_t turns; /* TA__KEPT_MOVES and TA__KEPT_EXPECTED; not 0: ta__kept_turn when it is found */
 };
 _Static_assert(sizeof(struct ta__kept_path) == TA_CACHE_LINE, "one line");
 
@@ -95,10 +95,10 @@ enum {
     TA__KEPT_EXPECTED = 2, /* it is expected behind another one, and has perhaps not been found yet */
 };
 
-/* Expected and last are of the thread's own stack. Last is what was found last, or is expected and was found. */
+/* Expected and last are of the thread's own stack. */
 struct ta__kept_head {
-    uint32_t expected; /* the path that is tried first: its distance in bytes; 0: none */
-    uint16_t first, last;
+    uint32_t expected;    /* the path that is tried first: its distance in bytes; 0: none */
+    uint16_t first, last; /* of the registers' paths; the one that was found last */
 };
 
 struct ta__kept_branch {

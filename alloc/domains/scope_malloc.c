@@ -172,7 +172,7 @@ TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t 
                                 : traced_rest(size, self, leaf, gate);
 }
 
-/* Not the stack that was found last of those that begin like it. */
+/* Not the stack that was expected of those that begin like it. */
 __attribute__((noinline, noipa)) static void *stack_in_domain_missed(size_t size, struct ta__thread *self, uintptr_t sp,
                                                                      uintptr_t ip, uintptr_t fp, uint32_t gate)
 {
