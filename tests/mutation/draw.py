@@ -38,7 +38,8 @@ RULES = [  # pattern, what it becomes
 ]
 
 
-OTHER_BUILDS = re.compile(r"#\s*if\s+(TA_CHECKS|TRACEALLOC_CHECKING|defined\(?\s*__aarch64__|defined\(?\s*__SANITIZE)")
+OTHER_BUILDS = re.compile(r"#\s*(el)?if\s+(TA_CHECKS|TRACEALLOC_CHECKING|defined\(?\s*__aarch64__|defined\(?\s*__SANITIZE)")
+THESE_BUILDS = re.compile(r"#\s*(el)?if\s+defined\(?\s*__x86_64__")
 NOT_SHOWN = re.compile(r"TA_CHECK|_Static_assert|__builtin_prefetch|^ +(\w*_)?free\(")
 VALUE = r"[\w>.\-\[\]]+(?: [-+] [\w>.\-\[\]]+)?"
 LARGER = re.compile(rf"(?P<a>{VALUE})(?P<op> [<>]=? )(?P<b>{VALUE}) \? (?:\([\w ]+\))?"
@@ -49,15 +50,16 @@ def masked(text):
     """The text with comments, literals, directives and what other builds have blanked, place for place."""
     def blank(match):
         return re.sub(r"[^\n]", "\0", match.group(0))
-    lines, depth, since = text.split("\n"), 0, 0
+    lines, around = text.split("\n"), []  # of each #if around the line: is this branch blanked, and are those that follow
     for at, line in enumerate(lines):
         if re.match(r"#\s*if", line):
-            depth += 1
-            since = since or (depth if OTHER_BUILDS.match(line) else 0)
-        elif re.match(r"#\s*(else|endif)", line):
-            since = 0 if since == depth else since
-            depth -= line.lstrip("# ").startswith("endif")
-        elif since:
+            around.append((bool(OTHER_BUILDS.match(line)), bool(THESE_BUILDS.match(line))))
+        elif re.match(r"#\s*el", line):
+            _, rest = around[-1]
+            around[-1] = (rest or bool(OTHER_BUILDS.match(line)), rest or bool(THESE_BUILDS.match(line)))
+        elif re.match(r"#\s*endif", line):
+            around.pop()
+        elif any(blanked for blanked, _ in around):
             lines[at] = line if line in ("{", "}") else "\0" * len(line)
     text = "\n".join(lines)
     return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#(?:[^\n]*\\\n)*[^\n]*", blank, text,
