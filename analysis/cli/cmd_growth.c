@@ -160,6 +160,24 @@ static void print_heading(const struct ta_series *series, const char *path)
     putchar('\n');
 }
 
+/* What the table does not have: how many places, and what they hold in the last entry. */
+static void print_rest(const struct ta_series *series, size_t rows)
+{
+    size_t count = ta_series_row_count(series);
+    uint64_t live = 0;
+    char text[32];
+    if (count <= rows)
+        return;
+    for (size_t i = rows; i < count; i++) {
+        struct ta_series_row row;
+        ta_series_get_row(series, i, &row, sizeof row);
+        live = row.size > UINT64_MAX - live ? UINT64_MAX : live + row.size;
+    }
+    ta_size_text((double)live, 0, text, sizeof text);
+    printf("%s… and %zu more: %s live (-n 0 lists all)%s\n", cli_style(CLI_DIM), count - rows, text,
+           cli_style(CLI_PLAIN));
+}
+
 /* ---- JSON ---- */
 
 static void print_numbers(const char *name, const uint64_t *numbers, size_t count)
@@ -261,6 +279,8 @@ int cli_growth_print(const char *path, const struct cli_options *options, size_t
             print_heading(series, path);
         cli_table_print(table, options);
         cli_table_free(table);
+        if (!options->csv)
+            print_rest(series, rows);
     }
     ta_series_free(series);
     return CLI_OK;

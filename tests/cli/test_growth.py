@@ -4,6 +4,7 @@
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,18 @@ class Planted(Case):
             rows = growth(self.file, "-n", "0")["rows"]
             self.assertLessEqual({row["growth"] for row in rows}, kinds)
             self.assertLess(max(row["certainty"] for row in rows if row["growth"] != "churn"), 0.5)
+
+    def test_what_the_table_leaves_out_is_said(self):
+        self.run_program("300")
+        rows = growth(self.file, "-n", "0")["rows"]
+        text = tracealloc("growth", self.file, "-n", "2").stdout
+        left = sum(row["size"] for row in rows[2:])
+        said = re.search(r"^… and (\d+) more: (\S+) (B|KiB|MiB) live \(-n 0 lists all\)$", text, re.M)
+        self.assertIsNotNone(said, text)
+        self.assertEqual(int(said[1]), len(rows) - 2)
+        self.assertAlmostEqual(float(said[2]) * {"B": 1, "KiB": 1024, "MiB": 2**20}[said[3]], left, delta=left / 100 + 1)
+        self.assertNotIn("more:", tracealloc("growth", self.file, "-n", "0").stdout)
+        self.assertNotIn("more:", tracealloc("growth", self.file, "-n", "2", "--csv").stdout)
 
     def record(self, entries, clear_at=None):
         arguments = [] if clear_at is None else [str(clear_at)]
