@@ -52,8 +52,7 @@ void *ta__malloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, ui
 void *ta__new_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
 void *ta__aligned_stack_of(size_t alignment, size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
                            uintptr_t fp);
-void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
-                             uint32_t domain);
+void *ta__stack_in_scope_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
 
 /* How requests of domain 0 are served; the later, the more is traced. */
 enum ta__way { TA__WAY_ANY, TA__WAY_PLAIN, TA__WAY_HEADER, TA__WAY_SAMPLED, TA__WAY_ONE_FRAME, TA__WAY_STACK };

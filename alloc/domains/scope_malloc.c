@@ -179,14 +179,16 @@ __attribute__((noinline, noipa)) static void *stack_in_domain_missed(size_t size
     return traced_in_domain(size, self, ta__capture_further(self, ip, sp, fp, self->scope->capture), gate);
 }
 
-__attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
-                                                   uintptr_t fp, uint32_t domain)
+/* Where neither a scope nor a rule says another, the domain is 0. */
+__attribute__((used)) void *ta__stack_in_scope_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
+                                                  uintptr_t fp)
 {
     uint32_t gate;
+    uint32_t domain = self->scope->capture;
+    if (domain == 0)
+        return ta__malloc_stack_of(size, self, sp, ip, fp);
     if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
         return ta__malloc_slow(size);
-    if (domain == 0)
-        __builtin_unreachable(); /* ta__malloc_stack_in_scope */
     uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, domain);
     if (TA_UNLIKELY(leaf == 0))
         return stack_in_domain_missed(size, self, sp, ta__entered_from(sp, ip), fp, gate);
@@ -194,29 +196,7 @@ __attribute__((used)) void *ta__stack_in_domain_of(size_t size, struct ta__threa
     return traced_in_domain(size, self, leaf, gate);
 }
 
-/* As TA__ENTERED_WITH_CALLER, with an argument more. */
-#if defined(__x86_64__)
-__attribute__((naked, noinline, used)) static void *stack_in_domain(__attribute__((unused)) size_t size,
-                                                                    __attribute__((unused)) struct ta__thread *self,
-                                                                    __attribute__((unused)) uint32_t domain)
-{
-    __asm__("movl %edx, %r9d\n\tleaq 8(%rsp), %rdx\n\tmovq (%rsp), %rcx\n\tmovq %rbp, %r8\n\t"
-            "jmp ta__stack_in_domain_of");
-}
-#else
-__attribute__((noinline)) static void *stack_in_domain(size_t size, struct ta__thread *self, uint32_t domain)
-{
-    struct ta__caller caller = TA__CALLER();
-    return ta__stack_in_domain_of(size, self, caller.sp, caller.ip, caller.fp, domain);
-}
-#endif
-
-/* Where neither a scope nor a rule says another, the domain is 0. */
-__attribute__((noinline)) void *ta__malloc_stack_in_scope(size_t size, struct ta__thread *self)
-{
-    uint32_t domain = self->scope->capture;
-    return domain == 0 ? ta__malloc_stack(size, self) : stack_in_domain(size, self, domain);
-}
+TA__ENTERED_WITH_CALLER(ta__malloc_stack_in_scope, ta__stack_in_scope_of)
 
 TA_COLD static void *other_site_in_scope(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
 {
