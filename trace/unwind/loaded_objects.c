@@ -43,11 +43,13 @@ static int has_find_object(void)
     return _dl_find_object != NULL && !list.forced && (has_started || getauxval(AT_BASE) != 0);
 }
 
-/* In a program without a loader libc knows of the text alone: the rest is in the headers that the kernel tells. */
+/* Of the program libc may tell the text alone: where it has no loader, and where the kernel has mapped its segments apart,
+ * pages of 2 MiB in mind, or one page as lld does at times. The rest is in the headers that the kernel tells. */
 static void widen(struct ta__object *object)
 {
     const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-    for (unsigned long i = 0; segments != NULL && i < getauxval(AT_PHNUM); i++) {
+    unsigned long count = segments != NULL ? getauxval(AT_PHNUM) : 0;
+    for (unsigned long i = 0; i < count; i++) {
         uintptr_t low = object->bias + segments[i].p_vaddr, high = low + segments[i].p_memsz;
         if (segments[i].p_type != PT_LOAD)
             continue;
@@ -67,7 +69,7 @@ static int find_in_loader(uintptr_t address, struct ta__object *object)
     object->eh_frame_hdr = found.dlfo_eh_frame;
     object->link_map = found.dlfo_link_map;
     object->name = found.dlfo_link_map->l_name != NULL ? found.dlfo_link_map->l_name : "";
-    if (object->name[0] == '\0' && getauxval(AT_BASE) == 0)
+    if (object->name[0] == '\0')
         widen(object);
     return 1;
 }
