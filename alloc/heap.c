@@ -28,6 +28,23 @@ static long arena_reserve(size_t left)
     return left / MIB >= 512 ? 32 * 1024 : 0;
 }
 
+void ta__heap_choose_sizes(size_t left)
+{
+    long reserve = arena_reserve(left);
+    mi_option_set(mi_option_arena_reserve, reserve);
+    _mi_pages_are_short = reserve == 0; /* not 4 MiB where a program wants one block of 100 KiB */
+}
+
+void ta__mimalloc_cut_arenas(void); /* mimalloc_unit.c: what is free at their end */
+
+void ta__heap_fit(size_t left)
+{
+    enum { SHORT = 64 << 20 };
+    ta__heap_choose_sizes(left);
+    if (left < SHORT)
+        ta__mimalloc_cut_arenas();
+}
+
 int ta__heap_process_init(void)
 {
     int saved_errno = errno;
@@ -42,9 +59,7 @@ int ta__heap_process_init(void)
     mi_option_set(mi_option_show_errors, 0);
     mi_option_set(mi_option_show_stats, 0);
     mi_option_set(mi_option_verbose, 0);
-    long reserve = arena_reserve(ta__memory_left());
-    mi_option_set(mi_option_arena_reserve, reserve);
-    _mi_pages_are_short = reserve == 0; /* not 4 MiB where a program wants one block of 100 KiB */
+    ta__heap_choose_sizes(ta__memory_left());
     errno = saved_errno;
     return 1;
 }

@@ -243,6 +243,10 @@ void ta__heap_visit_areas(void *heap, void (*visit)(uintptr_t start, size_t byte
 /* The calling thread is about to end. */
 void ta__heap_thread_done(void);
 void ta__heap_trim(void);
+/* How much is mapped at once from now on, where so many bytes of address space are left (SIZE_MAX: no limit). */
+void ta__heap_choose_sizes(size_t left);
+/* The same; and with the world stopped, where little is left, what is mapped and not needed goes back. */
+void ta__heap_fit(size_t left);
 /* Milliseconds until pages without a block go back to the system; -1: never. */
 void ta__heap_set_purge_delay(long milliseconds);
 

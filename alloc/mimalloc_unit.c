@@ -55,6 +55,28 @@ void ta__mimalloc_collect_abandoned(mi_page_t *page, void *block)
     mi_free_try_collect_mt(page, block);
 }
 
+/* From the end to the last slice in use: a slice that is claimed is nobody's, and its addresses go back. */
+static void cut_arena(mi_arena_t *arena)
+{
+    size_t end = arena->slice_count;
+    while (end > arena->info_slices && mi_bbitmap_try_clearNC(arena->slices_free, end - 1, 1))
+        end--;
+    if (end == arena->slice_count)
+        return;
+    size_t bytes = mi_size_of_slices(arena->slice_count);
+    arena->slice_count = end;
+    ta__mapping_cut(arena, mi_size_of_slices(end), bytes);
+}
+
+void ta__mimalloc_cut_arenas(void)
+{
+    for (size_t i = mi_arenas_get_count(&subproc_main); i-- > 0;) {
+        mi_arena_t *arena = mi_arena_from_index(&subproc_main, i);
+        if (arena != NULL && arena->parent == NULL && !arena->memid.is_pinned)
+            cut_arena(arena);
+    }
+}
+
 struct ta__fact ta__facts_mimalloc[] = {
     TA__FACT("mimalloc", MI_MALLOC_VERSION),
     TA__FACT_AT("map", _mi_page_map),

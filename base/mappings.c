@@ -72,13 +72,16 @@ void ta__mapping_note(const void *address, size_t length, uint32_t who)
     ta__store_release(&slot->start, start);
 }
 
+static struct slot *slot_of(const void *address)
+{
+    struct slot *table = ta__load_acquire(&large);
+    struct slot *slot = find(small, SMALL, (uintptr_t)address, 0);
+    return slot == NULL && table != NULL ? find(table, LARGE, (uintptr_t)address, 0) : slot;
+}
+
 void ta__mapping_forget(const void *address, size_t length)
 {
-    uintptr_t start = (uintptr_t)address;
-    struct slot *table = ta__load_acquire(&large);
-    struct slot *slot = find(small, SMALL, start, 0);
-    if (slot == NULL && table != NULL)
-        slot = find(table, LARGE, start, 0);
+    struct slot *slot = slot_of(address);
     if (slot == NULL)
         return;
     size_t had = ta__load_relaxed(&slot->length);
@@ -100,6 +103,14 @@ int ta__mapping_drop(void *address, size_t length)
 {
     ta__mapping_forget(address, length); /* before: another thread may be given the same address */
     return ta__system_munmap(address, length);
+}
+
+void ta__mapping_cut(void *address, size_t kept, size_t length)
+{
+    struct slot *slot = slot_of(address);
+    if (slot != NULL && ta__load_relaxed(&slot->length) > kept)
+        ta__store_relaxed(&slot->length, kept); /* before: another thread may be given the addresses behind */
+    (void)ta__system_munmap((char *)address + kept, length - kept);
 }
 
 /* ---- the list ---- */

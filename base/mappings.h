@@ -56,5 +56,7 @@ TA_INLINE void *ta__system_mremap(void *address, size_t old_length, size_t lengt
 /* The same, noted. */
 void *ta__mapping_make(void *address, size_t length, int protection, int flags, int file, off_t offset, uint32_t who);
 int ta__mapping_drop(void *address, size_t length);
+/* Of a mapping of `length` bytes only the first `kept`, whole pages, stay. */
+void ta__mapping_cut(void *address, size_t kept, size_t length);
 
 #endif

@@ -66,17 +66,24 @@ static void region_put(uintptr_t address, size_t bytes)
     }
 }
 
-static void region_take(uintptr_t address)
+static struct region *region_of(uintptr_t address)
 {
     uint32_t used = ta__load_relaxed(&regions_used);
     for (uint32_t i = 0; i < used; i++) {
         struct region *region = region_at(i);
-        if (region == NULL || ta__load_relaxed(&region->address) != address)
-            continue;
-        ta__store_relaxed(&region->bytes, (size_t)0);
-        ta__store_release(&region->address, (uintptr_t)0);
-        return;
+        if (region != NULL && ta__load_relaxed(&region->address) == address)
+            return region;
     }
+    return NULL;
+}
+
+static void region_take(uintptr_t address)
+{
+    struct region *region = region_of(address);
+    if (region == NULL)
+        return;
+    ta__store_relaxed(&region->bytes, (size_t)0);
+    ta__store_release(&region->address, (uintptr_t)0);
 }
 
 struct ta__fact ta__facts_memory[] = {
@@ -184,6 +191,21 @@ void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes)
     return grown;
 }
 
+void ta__memory_shrink(void *address, size_t old_bytes, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t kept = (bytes + page - 1) & ~(page - 1);
+    if (address == NULL || kept >= old_bytes)
+        return;
+    int saved_errno = errno;
+    struct region *region = region_of((uintptr_t)address);
+    if (region != NULL)
+        ta__store_relaxed(&region->bytes, kept);
+    ta__mapping_cut(address, kept, old_bytes);
+    errno = saved_errno;
+    __atomic_sub_fetch(&memory.mapped, old_bytes - kept, __ATOMIC_RELAXED);
+}
+
 void ta__memory_populate(void *address, size_t bytes)
 {
     enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, which older headers lack */
@@ -232,14 +254,22 @@ size_t ta__memory_promised(const char *overcommit, const char *meminfo)
     return limit > promised ? (limit - promised) / SHARE * 1024 : 0;
 }
 
-/* What is left of a limit; `used` in KiB as /proc/self/status says it. */
-static size_t left_of(int resource, const char *used)
+size_t ta__memory_used(int resource)
+{
+    int saved_errno = errno;
+    /* Since Linux 4.7 all private writable memory counts as data, not the heap alone. */
+    size_t kibibytes = number_in("/proc/self/status", resource == RLIMIT_AS ? "VmSize:" : "VmData:");
+    errno = saved_errno;
+    return kibibytes * 1024;
+}
+
+static size_t left_of(int resource)
 {
     struct rlimit limit;
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return SIZE_MAX;
-    size_t bytes = number_in("/proc/self/status", used) * 1024;
-    return limit.rlim_cur > bytes ? limit.rlim_cur - bytes : 0;
+    size_t used = ta__memory_used(resource);
+    return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 TA_INLINE size_t smaller(size_t a, size_t b)
@@ -250,8 +280,8 @@ TA_INLINE size_t smaller(size_t a, size_t b)
 size_t ta__memory_left(void)
 {
     int saved_errno = errno;
-    size_t space = left_of(RLIMIT_AS, "VmSize:");
-    size_t writable = left_of(RLIMIT_DATA, "VmData:"); /* since Linux 4.7 not the heap alone */
+    size_t space = left_of(RLIMIT_AS);
+    size_t writable = left_of(RLIMIT_DATA);
     errno = saved_errno;
     return smaller(space, writable);
 }

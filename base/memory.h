@@ -17,6 +17,9 @@ void ta__memory_unmap(void *address, size_t bytes);
 /* The mapping grows, possibly elsewhere; the new part is zeroed. NULL: it stays as it was. */
 TA_NODISCARD void *ta__memory_grow(void *address, size_t old_bytes, size_t new_bytes);
 
+/* The mapping's first `bytes` stay, up to the end of a page; the rest goes back, address space too. */
+void ta__memory_shrink(void *address, size_t old_bytes, size_t bytes);
+
 /* Makes pages resident that will be written soon anyway, at the price of one call instead of a fault or two for each.
  * Older kernels (before 5.14) know no such call: nothing happens. */
 void ta__memory_populate(void *address, size_t bytes);
@@ -30,6 +33,8 @@ void ta__memory_zero(void *address, size_t bytes);
 /* How many bytes may still be mapped; SIZE_MAX where neither RLIMIT_AS nor RLIMIT_DATA sets a limit. Where one does,
  * the kernel is asked for all mappings: too slow to be called often. */
 size_t ta__memory_left(void);
+/* How much a limit of that kind (RLIMIT_AS, RLIMIT_DATA) counts as used; 0 where the kernel does not say. */
+size_t ta__memory_used(int resource);
 /* Is address space limited to less than this? Asks for no more than the limits, and takes little stack. */
 int ta__memory_is_limited_to(size_t bytes);
 /* How many bytes large tables may reserve. This is less than ta__memory_left where the kernel counts every writable

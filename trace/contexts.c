@@ -24,7 +24,7 @@
 #include "trace/interning.h"
 #include "trace/unwind/modules.h"
 
-enum { FIRST_CHILDREN_BITS = 12, LEAVES_MAX_DEFAULT = 1 << 22, THREADS_FORESEEN = 16 };
+enum { FIRST_CHILDREN_BITS = 12, LEAVES_MAX_DEFAULT = 1 << 22, THREADS_FORESEEN = 16, LEAST_LEFT = 1024 };
 
 struct ta__tables ta__tables = {.lock = {.rank = TA__RANK_CONTEXTS}};
 static struct ta__tables *const tables = &ta__tables;
@@ -154,6 +154,38 @@ int ta__contexts_init(uint32_t max_contexts)
     int result = tables->contexts != NULL || make_tables(max_contexts);
     ta__lock_release(&tables->lock);
     return result;
+}
+
+/* Tables of at most a quarter of `room`, in which they are themselves, and of what they hold and a quarter more. */
+static struct extent extent_to_keep(size_t room)
+{
+    struct extent extent = extent_within(tables->context_max, room);
+    uint32_t contexts = tables->context_count + tables->context_count / 4 + LEAST_LEFT;
+    uint32_t leaves = tables->leaf_count + tables->leaf_count / 4 + LEAST_LEFT;
+    extent.contexts = extent.contexts > contexts ? extent.contexts : contexts;
+    extent.leaves = extent.leaves > leaves ? extent.leaves : leaves;
+    extent.contexts = extent.contexts < tables->context_max ? extent.contexts : tables->context_max;
+    extent.leaves = extent.leaves < tables->leaf_max ? extent.leaves : tables->leaf_max;
+    return extent;
+}
+
+void ta__contexts_fit(size_t room)
+{
+    ta__lock_acquire(&tables->lock);
+    if (tables->contexts != NULL) {
+        struct extent extent = extent_to_keep(room);
+        size_t had = tables->context_max;
+        ta__memory_shrink(tables->contexts, had * sizeof *tables->contexts, extent.contexts * sizeof *tables->contexts);
+        ta__memory_shrink(tables->context_holders, had * sizeof *tables->context_holders,
+                          extent.contexts * sizeof *tables->context_holders);
+        ta__memory_shrink(tables->latest_child, had * sizeof *tables->latest_child,
+                          extent.contexts * sizeof *tables->latest_child);
+        ta__memory_shrink(tables->attributions, had * sizeof *tables->attributions,
+                          extent.contexts * sizeof *tables->attributions);
+        tables->context_max = extent.contexts;
+        ta__leaves_fit(extent.leaves);
+    }
+    ta__lock_release(&tables->lock);
 }
 
 /* A signal handler may ask that interrupted who has the lock. */

@@ -264,6 +264,27 @@ void ta__counters_clear(void)
     ta__peak_clear();
 }
 
+static void fit_rows(void *rows, uint32_t had, uint32_t max, size_t row_bytes)
+{
+    ta__memory_shrink(rows, had * row_bytes, max * row_bytes);
+}
+
+void ta__counters_fit(uint32_t had, uint32_t max)
+{
+    int used = ta__safepoint_size();
+    for (int slot = 0; slot < used; slot++) {
+        struct ta__thread *thread = thread_at(slot);
+        fit_rows(thread->counts, thread->counts_capacity, max, sizeof *thread->counts);
+        if (thread->counts_capacity > max)
+            thread->counts_capacity = max;
+    }
+    ta__lock_acquire(&totals.lock);
+    fit_rows(totals.shared, had, max, sizeof *totals.shared);
+    fit_rows(totals.former, had, max, sizeof *totals.former);
+    ta__lock_release(&totals.lock);
+    ta__peak_fit(had, max);
+}
+
 void ta__counters_reset_peak(void)
 {
     int64_t current = ta__load_relaxed(&ta__counters_flushed);

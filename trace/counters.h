@@ -6,6 +6,8 @@
 
 void ta__counters_clear(void);
 void ta__counters_reset_peak(void);
+/* Arrays that were for `had` leaves are for `max`. */
+void ta__counters_fit(uint32_t had, uint32_t max);
 void ta__counters_after_fork(void);
 
 /* What a reader of this process's memory is told: base/facts.h. */

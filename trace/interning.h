@@ -99,6 +99,7 @@ void ta__context_abandon(uint32_t context, struct ta__path_frame *path, uint32_t
 void ta__contexts_reset(void);
 
 int ta__leaves_make(uint32_t max_leaves); /* maps the arrays of leaves; 0: no memory */
+void ta__leaves_fit(uint32_t max_leaves); /* the arrays, and those of the counters, have no more room than that */
 size_t ta__leaf_rows_memory(void);
 /* Leaves that reclaiming may take: not those that a domain has without a stack. */
 int ta__leaf_is_of_stack(uint32_t leaf);

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "trace/attribution.h"
+#include "trace/counters.h"
 #include "trace/reclaim.h"
 #include "trace/interning.h"
 
@@ -219,6 +220,20 @@ int ta__leaves_make(uint32_t max_leaves)
     ta__memory_unmap(tables->next_leaf, max_leaves * sizeof *tables->next_leaf);
     ta__memory_unmap(tables->previous_leaf, max_leaves * sizeof *tables->previous_leaf);
     return 0;
+}
+
+/* The counters first: who makes an array of them meanwhile makes it too large, not too small. */
+void ta__leaves_fit(uint32_t max_leaves)
+{
+    size_t had = tables->leaf_max;
+    ta__counters_fit((uint32_t)had, max_leaves);
+    ta__memory_shrink(tables->leaves, had * sizeof *tables->leaves, max_leaves * sizeof *tables->leaves);
+    ta__memory_shrink(tables->leaf_hashes, had * sizeof *tables->leaf_hashes, max_leaves * sizeof *tables->leaf_hashes);
+    ta__memory_shrink(tables->leaf_states, had * sizeof *tables->leaf_states, max_leaves * sizeof *tables->leaf_states);
+    ta__memory_shrink(tables->next_leaf, had * sizeof *tables->next_leaf, max_leaves * sizeof *tables->next_leaf);
+    ta__memory_shrink(tables->previous_leaf, had * sizeof *tables->previous_leaf,
+                      max_leaves * sizeof *tables->previous_leaf);
+    tables->leaf_max = max_leaves;
 }
 
 /* One of a domain's cells; NULL when there is no memory. */

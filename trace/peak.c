@@ -161,6 +161,11 @@ void ta__peak_clear(void)
         ta__memory_reset(list.live_bytes, ta__leaf_capacity() * sizeof *list.live_bytes);
 }
 
+void ta__peak_fit(uint32_t had, uint32_t max)
+{
+    ta__memory_shrink(list.live_bytes, had * sizeof *list.live_bytes, max * sizeof *list.live_bytes);
+}
+
 void ta__peak_after_fork(void)
 {
     if (list.users < 0)

@@ -37,6 +37,7 @@ uint64_t ta__peak_of(uint32_t leaf);
 
 /* The list is of the past: with the world stopped. */
 void ta__peak_clear(void);
+void ta__peak_fit(uint32_t had, uint32_t max); /* the same: the list has no more room than for `max` leaves */
 void ta__peak_after_fork(void);
 size_t ta__peak_memory(void);
 

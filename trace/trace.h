@@ -41,6 +41,8 @@ struct ta__path_frame {
     uint32_t context; /* out: the path from its beginning to this frame; 0 = the table is full */
 };
 
+/* With the world stopped: tables give back address space that they do not need, down to a quarter of `room`. */
+void ta__contexts_fit(size_t room);
 int ta__contexts_init(uint32_t max_contexts); /* 1 when they are there, also from before */
 /* Where the numbers end; how many are in use. */
 uint32_t ta__context_count(void);

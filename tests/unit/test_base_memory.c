@@ -388,6 +388,42 @@ static int listed(const void *address, size_t bytes)
     return found;
 }
 
+static size_t noted_length(const void *start)
+{
+    static struct ta__mapping list[1024];
+    size_t count = ta__mappings_list(list, 1024);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].start == (uintptr_t)start)
+            return list[i].length;
+    return 0;
+}
+
+static void test_a_mapping_that_shrinks_keeps_its_beginning(void)
+{
+    const size_t bytes = 256 * page;
+    size_t mapped = ta__memory_mapped();
+    char *memory = ta__memory_map(bytes);
+    TEST_ASSERT_NOT_NULL(memory);
+    memset(memory, 7, bytes);
+    ta__memory_shrink(memory, bytes, bytes);
+    ta__memory_shrink(NULL, bytes, page);
+    TEST_ASSERT_EQUAL_size_t(mapped + bytes, ta__memory_mapped());
+    TEST_ASSERT_EQUAL_size_t(bytes, noted_length(memory));
+    errno = 77;
+    ta__memory_shrink(memory, bytes, 3 * page + 1);
+    TEST_ASSERT_EQUAL_INT(77, errno);
+    TEST_ASSERT_EACH_EQUAL_CHAR(7, memory, 4 * page);
+    TEST_ASSERT_EQUAL_size_t(mapped + 4 * page, ta__memory_mapped());
+    TEST_ASSERT_EQUAL_size_t(4 * page, noted_length(memory));
+    unsigned char residence;
+    TEST_ASSERT_EQUAL_INT(-1, mincore(memory + 4 * page, page, &residence));
+    TEST_ASSERT_EQUAL_INT(ENOMEM, errno);
+    TEST_ASSERT_EQUAL_INT(1, listed(memory, 4 * page));
+    ta__memory_unmap(memory, 4 * page);
+    TEST_ASSERT_EQUAL_size_t(mapped, ta__memory_mapped());
+    TEST_ASSERT_EQUAL_size_t(0, noted_length(memory));
+}
+
 static void test_every_mapping_is_listed_for_readers_from_outside(void)
 {
     enum { MANY = 1000 };
@@ -474,6 +510,7 @@ int main(void)
     RUN_TEST(test_injected_failure_hits_the_nth_mapping_only);
     RUN_TEST(test_injected_failure_that_sticks_hits_every_later_mapping);
     RUN_TEST(test_mapped_count_with_many_threads_comes_back_to_where_it_was);
+    RUN_TEST(test_a_mapping_that_shrinks_keeps_its_beginning);
     RUN_TEST(test_a_limit_of_either_kind_is_one);
     RUN_TEST(test_resident_counts_every_page_of_a_large_table);
     RUN_TEST(test_populated_pages_are_there_before_they_are_touched);
