@@ -9,6 +9,7 @@
  * sigaction and signal go through here, answer SIG_DFL for it, and put it back for SIG_DFL. After the snapshot the signal
  * is raised again with its default action, so that the process ends by it. A handler of the program's own, or that it
  * ignores the signal, is left alone. What cannot be caught stays so: other signals, and the C library's own calls. */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,18 @@ static void note_status(int status, void *unused)
     ta__triggers_leave();
 }
 
+extern void *dlsym(void *handle, const char *name) __attribute__((weak));
+
+/* libc's, behind us: standard C does not keep the name, so that a program may have a function of its own by it. */
 __attribute__((constructor)) static void watch_quick_exit(void)
 {
+    int (*libcs)(void (*)(int, void *), void *) = NULL;
     at_quick_exit(ta__triggers_exit_now);
-    on_exit(note_status, NULL);
+    if (dlsym != NULL)
+        *(void **)&libcs = dlsym(RTLD_NEXT, "on_exit");
+    if (libcs == NULL)
+        libcs = on_exit; /* all static */
+    libcs(note_status, NULL);
 }
 
 TA_API void _exit(int status);

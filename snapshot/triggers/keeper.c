@@ -222,6 +222,13 @@ static int keeper_main(void *argument)
     return 0;
 }
 
+/* A name that no program has a function by. */
+#if defined(__GLIBC__)
+extern __typeof__(clone) __clone;
+#else
+#define __clone clone
+#endif
+
 static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
 {
     if (access("/proc/self/statm", R_OK) != 0)
@@ -242,9 +249,9 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* CLONE_UNTRACED: debuggers, which follow what their process starts, do not see it and do not stop it. */
-    pid_t process = clone(keeper_main, room + ROOM_BYTES,
-                          CLONE_VM | CLONE_SETTLS | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID, keeper,
-                          &keeper->present, storage, &keeper->present);
+    pid_t process = __clone(keeper_main, room + ROOM_BYTES,
+                            CLONE_VM | CLONE_SETTLS | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+                            keeper, &keeper->present, storage, &keeper->present);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (process < 0) {
@@ -307,7 +314,7 @@ void ta__keeper_forget(struct ta__keeper *keeper)
                 0); /* as the kernel wakes: not private */
     }
     if (ta__keeper_is_gone(keeper))
-        waitpid(keeper->process, NULL, __WALL);
+        syscall(SYS_wait4, keeper->process, NULL, __WALL, NULL);
     if (ta__keeper_is_gone(keeper) && ta__load_acquire(&keeper->done)) {
         ta__lock_guest(NULL, 0, NULL);
         (void)ta__mapping_drop(keeper->room, keeper->room_bytes);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -152,6 +153,13 @@ static int is_former(void)
     return ta__snapshot_process() != getpid() && owner_now() == TA__OWNER_EXECUTED;
 }
 
+/* A run that ends takes the folder of its family along when nobody had put anything into it: a child that had just been
+ * born, and goes on, makes it anew. */
+static int family_is_made_again(void)
+{
+    return errno == ENOENT && triggers.is_in_family && mkdir(triggers.family, 0700) == 0;
+}
+
 static int append_to_series(const char *reason)
 {
     if (triggers.record == NULL && ta__snapshot_is_possible() != 0)
@@ -165,7 +173,10 @@ static int append_to_series(const char *reason)
                                             .yields = is_former,
                                             .is_hasty = !triggers.options.sync,
                                             .keeps_older = triggers.is_in_family};
-        triggers.record = ta__record_open_sparing(path, triggers.options.sync ? TA_RECORD_SYNC : 0, &sparing);
+        unsigned flags = triggers.options.sync ? TA_RECORD_SYNC : 0;
+        triggers.record = ta__record_open_sparing(path, flags, &sparing);
+        if (triggers.record == NULL && family_is_made_again())
+            triggers.record = ta__record_open_sparing(path, flags, &sparing);
         if (triggers.record == NULL)
             return -1;
         if (ta__record_name(triggers.record, path, sizeof path) == 0)
@@ -187,6 +198,8 @@ static int write_file(const char *reason, int is_peak)
                                         .is_last = triggers.ending,
                                         .keeps_older = triggers.is_in_family};
     if (result == 0)
+        result = ta__snapshot_to_file_sparing(path, reason, &sparing, path);
+    if (result != 0 && family_is_made_again())
         result = ta__snapshot_to_file_sparing(path, reason, &sparing, path);
     if (result == 0)
         note_name(path);
@@ -964,6 +977,22 @@ int ta__triggers_start(const struct ta__trigger_options *options)
 int ta__triggers_outlive(void)
 {
     return triggers.keeper_runs && !triggers.options.dies_with_us;
+}
+
+int ta__triggers_go_alone(void)
+{
+    int saved_errno = errno, is_alone = 0;
+    if (triggers.keeper_runs && ta__triggers_are_here() && pthread_mutex_trylock(&triggers.control) == 0) {
+        is_alone = ask_keeper(ASK_STOP);
+        if (is_alone) {
+            triggers.record = NULL; /* the keeper has closed it */
+            note_lack("it waits for children of every kind, as debuggers do, so no process watches it: it is recorded "
+                      "at ends that can be caught, and at no other moment");
+        }
+        pthread_mutex_unlock(&triggers.control);
+    }
+    errno = saved_errno;
+    return is_alone;
 }
 
 const char *ta__triggers_lack(void)

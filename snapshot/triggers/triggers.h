@@ -89,6 +89,9 @@ void ta__triggers_fault(void);
 const char *ta__triggers_lack(void);
 /* 1: the last snapshot is taken however the process ends; nothing needs to be caught. */
 int ta__triggers_outlive(void);
+/* No process watches this one any more: it is about to wait for children of every kind. From now on it is recorded at ends
+ * that can be caught. 0: there was none. */
+int ta__triggers_go_alone(void);
 /* 1: the process executes another program now, 0: it could not. Answers whether it is the one that is recorded; in
  * a child of vfork it is not. */
 int ta__triggers_executes(int is_about_to);

@@ -116,6 +116,15 @@ int main(int argc, char **argv)
         printf("%d children\n", count);
         return 0;
     }
+    if (strcmp(argv[1], "tracer") == 0) { /* until there is nobody, of whatever kind */
+        int status, count = 0, way = atoi(argv[3]);
+        for (int i = 0; i < 100; i++) ours();
+        if (fork() == 0) _exit(5);
+        alarm(60);
+        while ((way == 0 ? wait4(-1, &status, __WALL, NULL) : waitpid(-1, &status, way == 1 ? __WALL : __WCLONE)) > 0) count++;
+        if (way != 2 && count != 1) exit(99);
+        end(argv[2]);
+    }
     for (int i = 0; i < 100; i++) ours();
     if (strcmp(argv[1], "ignored") == 0) { signal(SIGTERM, SIG_IGN); kill(getpid(), SIGTERM); }
     end(argv[1]);
@@ -133,6 +142,18 @@ def is_possible(*command):
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+# Functions of a program's own by names that libc has, too, but not standard C: the library means libc's.
+OWN_NAMES = ("accept4 access bind clone close connect dup fcntl fdatasync flock fstat fsync ftruncate futex geteuid getpid getppid "
+             "getrlimit getrusage getsockopt gettid listen lseek lstat madvise mincore mkdir mmap_all mprotect nanosleep on_exit open "
+             "openat poll prctl pread process_vm_readv read readlink recvmsg sched_getscheduler sched_setscheduler send sendmsg "
+             "setsid setsockopt shutdown sigaltstack sigpending sigtimedwait sleep socket stat syscall sysconf sysinfo uname "
+             "unlink usleep write").split()
+OWN_PROGRAM = "#define OWN(name) int name(void) { called(#name); return -1; }\n" \
+    "int puts(const char *); void *malloc(unsigned long); void free(void *); int fork(void); int wait(int *); void exit(int);\n" \
+    "static void called(const char *name) { puts(name); }\n" + "".join(f"OWN({name})\n" for name in OWN_NAMES) + """
+__attribute__((noinline)) void *ours(void) { void *volatile block = malloc(1000); return block; }
+int main(void) { for (int i = 0; i < 100; i++) ours(); if (fork() == 0) exit(0); wait(0); return 3; }
+"""
 UNSHARE = ["unshare", "-Urpf"] if os.getuid() else ["unshare", "-pf"]
 
 
@@ -249,6 +270,29 @@ class Guest(unittest.TestCase):
             if options == ():
                 self.assert_has_ours("x.ta")
             self.tearDown()
+
+    def test_who_waits_for_children_of_every_kind_is_left_alone(self):
+        """strace waits until there are none, and would wait for the process that watches, which waits for its end."""
+        for way in "012":
+            for how, status in (("exit", 3), ("segv", -signal.SIGSEGV), ("term", -signal.SIGTERM)):
+                self.assertEqual(self.run_it("./program", "tracer", how, way).returncode, status, (how, way))
+                self.assert_has_ours("x.ta")
+                if self.facts("x.ta").get("missing") is not None:
+                    self.assertIn("children of every kind", self.facts("x.ta")["missing"])
+                self.tearDown()
+
+    def test_functions_of_the_program_are_not_taken_for_libcs(self):
+        """lzop has a `sysinfo` that prints; it was called before main, with nothing that it could print to."""
+        with open("own.c", "w") as file:
+            file.write(OWN_PROGRAM)
+        subprocess.run([CC, "-g", "-O1", "-w", "-fno-builtin", "-rdynamic", "-o", "own", "own.c"], check=True)
+        done = self.run_it("./own")
+        self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+        self.assert_has_ours("x.ta")
+        for mode in ("", "65535"):
+            alone = subprocess.run(["./own"], env={**os.environ, "LD_PRELOAD": os.environ["TRACEALLOC_LIBRARY"], "TRACEALLOC": mode},
+                                   stdout=subprocess.PIPE, check=False)
+            self.assertEqual((alone.returncode, alone.stdout), (3, b""), mode)
 
     def test_filters_of_waiting(self):
         """Whether the process that watches has ended is told without asking for it."""

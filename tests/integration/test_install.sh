@@ -22,7 +22,7 @@ if [ "$kind" = override ]; then
     allowed="$allowed|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size|mallopt|mallinfo2?|malloc_trim"
     allowed="$allowed|__libc_(malloc|free|[cv]alloc|realloc|memalign|pvalloc)"
     allowed="$allowed|malloc_stats|malloc_info|malloc_info_free|_Z(nw|na|dl|da).*|_exit|_Exit"
-    allowed="$allowed|sigaction|signal|__sysv_signal|execl|execle|execlp|execv|execve|execveat|execvp|execvpe|fexecve|mmap|mmap64|munmap|mremap"
+    allowed="$allowed|sigaction|signal|__sysv_signal|execl|execle|execlp|execv|execve|execveat|execvp|execvpe|fexecve|mmap|mmap64|munmap|mremap|mlockall|prlimit|prlimit64|setrlimit|setrlimit64|wait4|waitpid"
 fi
 exported() { nm -g "$@" --defined-only | awk '$2 ~ /^[TDBRVWiGSu]$/ { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 exported -D "$lib/libtracealloc.so" >"$work/shared"

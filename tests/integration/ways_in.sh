@@ -94,7 +94,7 @@ all_ways() {
 public='^(ta_[a-z0-9][a-z0-9_]*|malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|aligned_alloc|memalign|valloc'
 public+='|pvalloc|malloc_usable_size|free_sized|free_aligned_sized|mallopt|mallinfo|mallinfo2|malloc_trim|malloc_stats'
 public+='|__libc_(malloc|free|[cv]alloc|realloc|memalign|pvalloc)'
-public+='|malloc_info|_Zn[wa]m.*|_Zd[la]Pv.*|_exit|_Exit|sigaction|signal|__sysv_signal|f?execve|execveat|execvpe?|execv|execl[pe]?|mmap(64)?|munmap|mremap)$'
+public+='|malloc_info|_Zn[wa]m.*|_Zd[la]Pv.*|_exit|_Exit|sigaction|signal|__sysv_signal|f?execve|execveat|execvpe?|execv|execl[pe]?|mmap(64)?|munmap|mremap|mlockall|prlimit(64)?|setrlimit(64)?|wait4|waitpid)$'
 check_names() { # check_names NAME FILE NM-FLAGS…
     local name=$1 file=$2
     shift 2
