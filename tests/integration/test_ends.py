@@ -651,6 +651,24 @@ int main(void)
         listed = subprocess.run([TRACEALLOC, "list", "x.run", "--json"], stdout=subprocess.PIPE, check=True)
         self.assertEqual([row["reason"] for row in json.loads(listed.stdout) if row["process"] == process], ["end"])
 
+    def test_who_goes_on_after_the_run_and_has_no_recording_yet_leaves_one(self):
+        """As a server's workers do, which sleep from the beginning: the folder is made again for them."""
+        with open("sleeps.c", "w") as file:
+            file.write("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { FILE *file = fopen(\"pid\", \"w\"); "
+                       "pid_t child = fork(); if (child == 0) { free(malloc(100)); pause(); } fprintf(file, \"%d\", (int)child); "
+                       "return fclose(file); }\n")
+        subprocess.run([CC, "-w", "-o", "sleeps", "sleeps.c"], check=True)
+        subprocess.run([TRACEALLOC, "run", "-q", "-o", "x.ta", "./sleeps"], check=True)
+        process = int(open("pid").read())
+        shutil.rmtree("x.run", ignore_errors=True)  # as run does when it ends before the child has told that it is there
+        time.sleep(0.5)
+        os.kill(process, signal.SIGKILL)
+        for _ in range(500):
+            if os.path.exists(f"x.run/{process}.ta"):
+                break
+            time.sleep(0.02)
+        self.assertTrue(os.path.exists(f"x.run/{process}.ta"), os.listdir("."))
+
     def test_pipelines_and_make(self):
         with open("Makefile", "w") as file:
             file.write("all: a b c d\na b c d:\n\t@cp truth truth.$@; ./program_c truth.$@ return; true\n")

@@ -230,10 +230,21 @@ class RealEnds(unittest.TestCase):
         except OSError:
             return False
 
-    def wait_for_recordings(self, name):
-        """Who is killed as soon as it is born has none yet: another worker may have given all answers."""
-        if name == "KILL":
-            wait_until(lambda: len(self.files()) >= len(self.pids("nginx")), "a recording of each")
+    def is_watched(self, pid):
+        """By a process of its own, or it has ended, or has a recording already."""
+        for name in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                with open(name) as file:
+                    program, rest = file.read().rsplit(")", 1)
+            except OSError:
+                continue
+            if program.endswith("(tracealloc") and int(rest.split()[1]) == pid:
+                return True
+        return not self.is_there(pid) or any(self.facts(name).get("process") == str(pid) for name in self.files())
+
+    def wait_for_watching(self):
+        """Who is killed as soon as it is born has no recording yet: another worker may have given all answers."""
+        wait_until(lambda: all(self.is_watched(pid) for pid in self.pids("nginx")), "each is watched")
 
     @unittest.skipUnless(shutil.which("nginx"), "no nginx here")
     def test_nginx_alone(self):
@@ -251,11 +262,11 @@ class RealEnds(unittest.TestCase):
                 first, *workers = self.pids("nginx")
                 master = workers.pop(0) if mode == "on" else first
                 before = len(self.truth())
-                self.wait_for_recordings(name)
+                self.wait_for_watching()
                 os.kill(workers[0], signal.Signals["SIG" + name])
                 if name != "TERM":
                     wait_until(lambda: len(self.truth()) > before, "another worker")
-                self.wait_for_recordings(name)
+                self.wait_for_watching()
                 os.kill(master, signal.SIGKILL if name == "KILL" else signal.SIGQUIT)
                 if name == "KILL":
                     for worker in self.pids("nginx"):
