@@ -284,6 +284,22 @@ static void test_modules_know_the_loader(void)
     TEST_ASSERT_TRUE(flagged > 0);
 }
 
+/* What the loader calls before main, constructors above all, was cut short where it is whole: at _start, of which nothing
+ * is said. */
+static void test_a_stack_is_whole_where_the_loader_begins(void)
+{
+    const struct ta__module *loader = module_of(loader_address());
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)loader->start;
+    uintptr_t begins = loader->start + header->e_entry + 8;
+    TEST_ASSERT_TRUE(ta__rule_is_beginning(loader, begins, TA__CFI_RETURN_ADDRESS));
+    TEST_ASSERT_EQUAL_INT(TA__RULE_END, ta__rule_kind(ta__rule(begins)));
+    TEST_ASSERT_TRUE(ta__rule_in_loader(ta__rule(begins)));
+
+    uintptr_t known = (uintptr_t)dlsym(RTLD_DEFAULT, "_dl_mcount") + 8;
+    TEST_ASSERT_FALSE(ta__modules_is_loader(known) && ta__rule_is_beginning(loader, known, TA__CFI_RETURN_ADDRESS));
+    TEST_ASSERT_FALSE(ta__rule_is_beginning(module_of(own_call_site()), own_call_site(), TA__CFI_RETURN_ADDRESS));
+}
+
 static void test_modules_keep_errno(void)
 {
     ta__modules_begin();
@@ -632,6 +648,7 @@ int main(void)
     RUN_TEST(test_modules_opened_by_a_way_from_here_have_whole_paths);
     RUN_TEST(test_modules_have_the_build_ids_of_their_notes);
     RUN_TEST(test_modules_know_the_loader);
+    RUN_TEST(test_a_stack_is_whole_where_the_loader_begins);
     RUN_TEST(test_modules_keep_errno);
     RUN_TEST(test_modules_address_without_object_is_unknown);
     RUN_TEST(test_rules_from_the_cache_equal_computed_ones);

@@ -26,6 +26,13 @@ struct ta__rule_tag ta__rules_tag = {.word = TAG_LIVE};
 static uint64_t stored_count; /* rules that the present table was given */
 static uint32_t is_growing;   /* by the thread that made it 1 */
 
+int ta__rule_is_beginning(const struct ta__module *module, uintptr_t ip, enum ta__cfi_address kind)
+{
+    struct ta__cfi_row row;
+    return module->is_loader && module->tables.header != NULL &&
+           !ta__cfi_row_at(&module->tables, kind == TA__CFI_RETURN_ADDRESS ? ip - 1 : ip, &row);
+}
+
 static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, uint64_t tag, int *may_store)
 {
     struct ta__module scratch;
@@ -35,6 +42,8 @@ static uint64_t compute(uintptr_t ip, enum ta__cfi_address kind, uint64_t tag, i
         return TA__RULE_UNKNOWN;
     uint64_t rule =
         module->tables.header != NULL ? ta__cfi_rule_in_order(&module->tables, ip, kind, tag) : TA__RULE_UNKNOWN;
+    if (ta__rule_kind(rule) == TA__RULE_UNKNOWN && ta__rule_is_beginning(module, ip, kind))
+        rule = TA__RULE_END;
     if (module->is_loader)
         rule |= TA__RULE_IN_LOADER;
     return ta__rule_with_salt(rule, module->salt);

@@ -23,6 +23,8 @@
 
 #include "base/atomics.h"
 #include "base/attributes.h"
+#include "trace/unwind/cfi.h"
+#include "trace/unwind/modules.h"
 #include "trace/unwind/rule.h"
 
 /* Of an address, which set it is in: in the first table, and by how many more in each further one. */
@@ -49,6 +51,10 @@ struct ta__rule_tag {
     _Alignas(TA_CACHE_LINE) uint64_t word; /* alone in its line: nobody's writes disturb the readers */
 };
 extern struct ta__rule_tag ta__rules_tag __attribute__((visibility("hidden")));
+
+/* Where the loader begins nothing is said of frames: nobody called it. What it runs before main, constructors and what they
+ * ask for, is whole there. */
+int ta__rule_is_beginning(const struct ta__module *module, uintptr_t ip, enum ta__cfi_address kind);
 
 /* Called when neither entry is this address's: asks the tables and remembers the answer. */
 TA_COLD uint64_t ta__rule_missed(uintptr_t return_address);

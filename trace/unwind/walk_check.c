@@ -30,6 +30,7 @@
 #include "trace/contexts.h"
 #include "trace/unwind/modules.h"
 #include "trace/unwind/rule.h"
+#include "trace/unwind/rule_cache.h"
 #include "tracealloc.h"
 
 enum { FRAMES_COMPARED = 4096, REPORTS_MAX = 4, FRAMES_SHOWN = 24 };
@@ -63,7 +64,10 @@ static uint64_t rule_of(uint64_t ip, enum end *end)
     *end = module == NULL ? WALK_NO_MODULE : WALK_NO_RULE;
     if (module == NULL || module->tables.header == NULL)
         return TA__RULE_UNKNOWN;
-    return ta__cfi_rule(&module->tables, address, interrupted ? TA__CFI_INTERRUPTED : TA__CFI_RETURN_ADDRESS);
+    enum ta__cfi_address kind = interrupted ? TA__CFI_INTERRUPTED : TA__CFI_RETURN_ADDRESS;
+    uint64_t rule = ta__cfi_rule(&module->tables, address, kind);
+    return ta__rule_kind(rule) == TA__RULE_UNKNOWN && ta__rule_is_beginning(module, address, kind) ? TA__RULE_END
+                                                                                                   : rule;
 }
 
 /* Reads nothing outside [sp, high) of the thread's own stack; a foreign stack was mapped when capture looked. */
