@@ -43,19 +43,27 @@ static size_t left_of(size_t limit, size_t used)
     return limit > used ? limit - used : 0;
 }
 
+/* Tables take a quarter of the room that they are given: of what is left a sixteenth, but 8 MiB where a quarter is so much. */
+static size_t room_of_tables(size_t left)
+{
+    enum { LEAST = 32 << 20 };
+    if (left / 4 >= LEAST)
+        return left / 4;
+    return left < LEAST ? left : LEAST;
+}
+
 /* Before the limit is lowered to `limit`. */
 static void make_room(int resource, size_t limit)
 {
-    enum { AMPLE = 512 << 20 };
-    size_t used = ta__memory_used(resource);
-    if (left_of(limit, used) >= AMPLE)
+    enum { AMPLE = 512 << 20, SHARE = 16 };
+    size_t used = ta__memory_used(resource), tables = ta__memory_mapped();
+    if (left_of(limit, used) >= AMPLE && tables <= limit / SHARE)
         return;
     struct ta__thread *self = calling_thread();
     if (self == NULL || ta__safepoint_stop(&self->safepoint) != TA__STOP_DONE)
         return;
-    size_t tables = ta__memory_mapped();
     ta__heap_fit(left_of(limit, left_of(used, tables)));
-    ta__contexts_fit(left_of(limit, left_of(ta__memory_used(resource), tables)));
+    ta__contexts_fit(room_of_tables(left_of(limit, left_of(ta__memory_used(resource), tables))));
     ta__heap_choose_sizes(left_of(limit, ta__memory_used(resource)));
     ta__safepoint_resume(&self->safepoint);
 }

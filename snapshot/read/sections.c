@@ -451,7 +451,7 @@ static int get_domains(struct ta__decoder *decoder, struct ta__section *section)
 static int get_threads(struct ta__decoder *decoder, struct ta__section *section)
 {
     struct ta__cursor columns[4];
-    uint32_t rows;
+    uint32_t rows = 0;
     if (begin_named(decoder, section, columns, 4, &rows) != 0)
         return -1;
     uint64_t next = 0;

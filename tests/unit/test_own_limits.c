@@ -196,6 +196,19 @@ static void data_of_60_mib(void *unused)
     under_a_limit_of(RLIMIT_DATA, (size_t)60 * MIB);
 }
 
+/* Most of what the limit leaves is the program's. */
+static void most_of_a_gib(void *unused)
+{
+    size_t got = 0;
+    (void)unused;
+    MUST(ta_start(64) == 0);
+    MUST(lower_to(RLIMIT_AS, (size_t)1024 * MIB) == 0);
+    while (ta_malloc(MIB) != NULL)
+        got++;
+    if (got < 800)
+        dprintf(2, "only %zu MiB\n", got);
+}
+
 static void nothing_is_traced(void *unused)
 {
     (void)unused;
@@ -227,6 +240,7 @@ static void test_a_program_lives_on_in_little_space(void)
 {
     run(space_of_200_mib);
     run(space_of_60_mib);
+    run(most_of_a_gib);
 }
 
 static void test_a_program_lives_on_with_little_data(void)
