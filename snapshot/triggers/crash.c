@@ -184,9 +184,19 @@ const char *ta__crash_name(void)
     return "";
 }
 
+/* A frame, or what a frame calls, wanted to be where the stack ends: a recursion, most often. */
+static int is_stack_full(void)
+{
+    enum { NEAR = 64 << 10 };
+    return crash.number == SIGSEGV && (crash.code == SEGV_MAPERR || crash.code == SEGV_ACCERR) &&
+           crash.address + NEAR >= crash.sp && crash.address < crash.sp + NEAR;
+}
+
 /* What the number of the signal does not tell yet. */
 static const char *cause(void)
 {
+    if (is_stack_full())
+        return "the stack is full";
     static const struct {
         int number, code;
         const char *words;

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "snapshot/triggers/crash.h"
 #include "snapshot/triggers/taken_signal.h"
 #include "snapshot/triggers/triggers.h"
@@ -137,9 +138,24 @@ static void watch(const int *numbers, unsigned count)
     }
 }
 
+/* A stack that is full has no room for a handler: the kernel would end the process with no word of where, and its core would
+ * have lost the address, too. Where the main thread has no stack for handlers it gets one; a program that makes its own
+ * replaces it. */
+static void give_stack_for_handlers(void)
+{
+    enum { BYTES = 64 << 10 };
+    stack_t stack;
+    if (syscall(SYS_gettid) != getpid() || sigaltstack(NULL, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0)
+        return;
+    stack = (stack_t){.ss_sp = ta__memory_map(BYTES), .ss_size = BYTES};
+    if (stack.ss_sp != NULL && sigaltstack(&stack, NULL) != 0)
+        ta__memory_unmap(stack.ss_sp, BYTES);
+}
+
 void ta__watch_ends(int is_outlived)
 {
     watch(faults, FAULTS);
+    give_stack_for_handlers();
     if (!is_outlived &&
         getpid() != 1) /* the kernel keeps from init what it does not handle; a handler would change that */
         watch(ends, ENDS);

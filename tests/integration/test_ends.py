@@ -213,6 +213,7 @@ struct node { struct node *next; };
 __attribute__((noinline)) char *ask_for(size_t size) { char *volatile block = malloc(size); return block; }
 __attribute__((noinline)) void touch(char *place) { *(volatile char *)place = 1; }
 __attribute__((noinline)) void use(struct node *node) { node->next->next = NULL; }
+__attribute__((noinline)) int fall(int deep) { volatile char room[1000]; room[0] = deep; return fall(deep + 1) + room[0]; }
 int main(int argc, char **argv)
 {
     if (strcmp(argv[1], "locked") == 0) {
@@ -224,6 +225,7 @@ int main(int argc, char **argv)
     struct node *node = (struct node *)ask_for(40);
     node->next = (struct node *)0x12345678000;
     if (strcmp(argv[1], "freed") == 0) free(node);
+    if (strcmp(argv[1], "deep") == 0) return fall(0);
     use(node);
     return argc;
 }
@@ -236,6 +238,8 @@ int main(int argc, char **argv)
                  [": write to 0x", "in touch (", "into a live block of 1048576 bytes, asked for in ask_for ("]),
                 ("live", {"crash.frame.0": "use", "crash.register.0": "0 bytes into a live block of 40 bytes",
                           "crash.register.0.frame.0": "ask_for"}, ["nothing is there, in use ("]),
+                ("deep", {"crash.cause": "^the stack is full$", "crash.access": "write", "crash.frame.0": "fault.c:.* fall",
+                          "crash.frame.9": "fault.c:.* fall"}, ["the stack is full, in fall ("]),
                 ("freed", {"crash.frame.0": "use", "crash.register.0": "freed memory, a place for 4[08] bytes"}, ["in use ("])):
             done = subprocess.run([TRACEALLOC, "run", "-o", "x.ta", "./fault", how], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, check=False, text=True)
