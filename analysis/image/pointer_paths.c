@@ -21,7 +21,10 @@ static int search(struct ta__paths *paths)
         uint32_t slot = graph->roots[i].slot;
         if (slot >= graph->pages->slot_count || !ta__graph_is_live(graph, slot))
             continue;
-        paths->from[ta__graph_rank(graph, slot)] = FROM_ROOT;
+        uint32_t *from = &paths->from[ta__graph_rank(graph, slot)];
+        if (*from == FROM_ROOT) /* several roots may lead to one block, which the queue has room for once */
+            continue;
+        *from = FROM_ROOT;
         queue[tail++] = slot;
     }
     while (head < tail) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/image/pointer_paths.h"
 #include "analysis/image/retained.h"
 #include "tests/support/made_memory.h"
 #include "tests/support/random.h"
@@ -302,6 +303,34 @@ static void test_block_that_is_pointed_to_twice_in_a_row_counts_once(void)
     }
 }
 
+/* ---- pointers to one block ----------------------------------------------------------------------------------------- */
+
+/* More pointers of the program's own than there are blocks: all are kept for the block that is asked about. */
+static void test_block_may_have_more_roots_than_there_are_blocks(void)
+{
+    enum { ROOTS = 5000, KEPT = 1000 };
+    static uint64_t roots[ROOTS];
+    struct ta__paths paths;
+    struct ta__root root = {0};
+    for (uint32_t i = 0; i < ROOTS; i++)
+        roots[i] = block(0);
+    open_graph(0, 1);
+    graph.asked_slot = 0;
+    add_small(1);
+    TEST_ASSERT_EQUAL_INT(0, ta__graph_add_roots(&graph, 4096, (const uint8_t *)roots, sizeof roots));
+    TEST_ASSERT_EQUAL_INT(0, ta__graph_finish(&graph));
+    TEST_ASSERT_EQUAL_INT(0, ta__paths_find(&paths, &graph, 0));
+    TEST_ASSERT_EQUAL_UINT64(ROOTS, paths.total);
+    TEST_ASSERT_EQUAL_size_t(KEPT, paths.count);
+    for (uint32_t i = 0; i < KEPT; i++) {
+        uint32_t slot = UINT32_MAX;
+        TEST_ASSERT_EQUAL_size_t(1, ta__paths_way(&paths, i, &slot, 1, &root));
+        TEST_ASSERT_EQUAL_UINT32(0, slot);
+        TEST_ASSERT_EQUAL_UINT32(0, root.slot);
+    }
+    ta__paths_free(&paths);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Of each row one block: the first of them hold least. */
@@ -347,6 +376,7 @@ int main(void)
     RUN_TEST(test_pointers_across_the_borders_of_pieces_are_found);
     RUN_TEST(test_blocks_may_have_any_number_of_pointers);
     RUN_TEST(test_block_that_is_pointed_to_twice_in_a_row_counts_once);
+    RUN_TEST(test_block_may_have_more_roots_than_there_are_blocks);
     RUN_TEST(test_rows_that_hold_most_are_exact);
     return UNITY_END();
 }
