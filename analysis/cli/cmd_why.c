@@ -381,7 +381,7 @@ static int address_of_fault(const char *what, uint64_t *address)
     ta_image_get_info(image, &info, sizeof info);
     ta_image_close(image);
     *address = info.fault_address;
-    if (info.signal != 0 && info.fault_address != 0)
+    if (info.signal != 0 && info.has_fault_address)
         return CLI_OK;
     if (info.signal != 0)
         return cli_error("%s: was ended by SIG%s, which says no address: tracealloc why ADDRESS %s", what,

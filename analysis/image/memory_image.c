@@ -187,7 +187,7 @@ static int note_process(struct ta_image *image)
     if (result == 0 && target->signal != 0)
         result = note(image, "crash.signal", "SIG%s",
                       sigabbrev_np((int)target->signal) != NULL ? sigabbrev_np((int)target->signal) : "?");
-    if (result == 0 && target->fault_address != 0)
+    if (result == 0 && target->has_fault_address)
         result = note(image, "crash.address", "0x%llx", (unsigned long long)target->fault_address);
     return result;
 }
@@ -308,6 +308,7 @@ int ta_image_get_info(const struct ta_image *image, struct ta_image_info *info, 
         .held_ns = target->held_ns,
         .signal = target->signal,
         .fault_address = target->fault_address,
+        .has_fault_address = target->has_fault_address,
     };
     memcpy(info, &all, size < sizeof all ? size : sizeof all);
     return 0;

@@ -94,6 +94,7 @@ struct ta__target {
     uint64_t entry_phdr, entry_phdr_count; /* auxiliary vector: the program's headers */
     uint64_t on_first_stack;               /* … and an address on the stack that the kernel gave it; 0 = not known */
     uint32_t signal;                       /* core: what ended it; 0 = not known */
+    int has_fault_address;                 /* an access failed there: 0 is an address, too */
     uint64_t fault_address;
     uint64_t file_bytes, expected_bytes; /* core: as it is, and as its headers say it should be */
     uint64_t time_ns;                    /* core: when it was written */

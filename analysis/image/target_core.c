@@ -222,7 +222,11 @@ static void take_note(struct ta__target *target, uint32_t type, const uint8_t *v
         if (bytes < sizeof signal)
             break;
         memcpy(&signal, value, sizeof signal);
-        if (signal.si_signo == SIGSEGV || signal.si_signo == SIGBUS || signal.si_signo == SIGILL)
+        /* What another process sent has its number there, and a fault of no certain place has nothing. */
+        target->has_fault_address =
+            (signal.si_signo == SIGSEGV || signal.si_signo == SIGBUS || signal.si_signo == SIGILL) &&
+            signal.si_code > 0 && signal.si_code != SI_KERNEL;
+        if (target->has_fault_address)
             target->fault_address = (uint64_t)(uintptr_t)signal.si_addr;
         break;
     default:

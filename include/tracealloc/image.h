@@ -61,7 +61,8 @@ struct ta_image_info {
     uint64_t untraced_blocks, untraced_bytes; /* without a stack: from before tracing began, or not sampled */
     uint64_t held_ns;                         /* how long it was held still */
     uint32_t signal;                          /* core: what ended it */
-    uint64_t fault_address;                   /* core: the address that it failed at, where the signal says one */
+    uint64_t fault_address;                   /* core: the address that it failed at, … */
+    int has_fault_address;                    /* … where the signal says one, which may be 0 */
 };
 TA_API int ta_image_get_info(const struct ta_image *image, struct ta_image_info *info, size_t size);
 /* What is missing or could not be believed, in words; NULL beyond the last. */

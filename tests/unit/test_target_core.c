@@ -402,23 +402,49 @@ static void test_process_is_in_a_note(void)
     TEST_ASSERT_EQUAL_STRING("server -x", ta__target_string(&target, target.command));
 }
 
+static void open_core_of_signal(int number, int code, uintptr_t address, size_t missing)
+{
+    siginfo_t information;
+    memset(&information, 0, sizeof information);
+    information.si_signo = number;
+    information.si_code = code;
+    information.si_addr = (void *)address;
+    note_bytes = 0;
+    add_note(NT_SIGINFO, &information, sizeof information - missing);
+    open_core();
+}
+
 static void test_address_of_a_fault_is_told_of_those_signals_that_have_one(void)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE};
     add_segment(0x1000, PAGE, 0, PF_R);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        siginfo_t information;
-        memset(&information, 0, sizeof information);
-        information.si_signo = numbers[i];
-        information.si_addr = (void *)0x1234;
-        note_bytes = 0;
-        add_note(NT_SIGINFO, &information, sizeof information);
-        open_core();
+        open_core_of_signal(numbers[i], SEGV_MAPERR, 0x1234, 0);
         TEST_ASSERT_EQUAL_HEX64(i < 3 ? 0x1234 : 0, target.fault_address);
-        note_bytes = 0;
-        add_note(NT_SIGINFO, &information, sizeof information - 1);
-        open_core();
+        TEST_ASSERT_EQUAL(i < 3, target.has_fault_address);
+        open_core_of_signal(numbers[i], SEGV_MAPERR, 0x1234, 1);
         TEST_ASSERT_EQUAL_HEX64(0, target.fault_address);
+        TEST_ASSERT_EQUAL(0, target.has_fault_address);
+    }
+}
+
+static void test_address_of_a_fault_may_be_0(void)
+{
+    add_segment(0x1000, PAGE, 0, PF_R);
+    open_core_of_signal(SIGSEGV, SEGV_MAPERR, 0, 0);
+    TEST_ASSERT_EQUAL_HEX64(0, target.fault_address);
+    TEST_ASSERT_EQUAL(1, target.has_fault_address);
+}
+
+/* What is there instead: the number of a process, or nothing at all. */
+static void test_signal_that_no_access_caused_has_no_address(void)
+{
+    static const int codes[] = {SI_USER, SI_TKILL, SI_QUEUE, SI_KERNEL};
+    add_segment(0x1000, PAGE, 0, PF_R);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        open_core_of_signal(SIGSEGV, codes[i], 0x1234, 0);
+        TEST_ASSERT_EQUAL_HEX64(0, target.fault_address);
+        TEST_ASSERT_EQUAL(0, target.has_fault_address);
     }
 }
 
@@ -1093,6 +1119,8 @@ int main(void)
     RUN_TEST(test_more_notes_than_there_may_be_are_damage);
     RUN_TEST(test_process_is_in_a_note);
     RUN_TEST(test_address_of_a_fault_is_told_of_those_signals_that_have_one);
+    RUN_TEST(test_address_of_a_fault_may_be_0);
+    RUN_TEST(test_signal_that_no_access_caused_has_no_address);
     RUN_TEST(test_auxiliary_vector_is_in_a_note);
     RUN_TEST(test_first_stack_is_where_the_kernel_put_it);
     RUN_TEST(test_files_give_mappings_their_paths_and_those_that_are_missing);
