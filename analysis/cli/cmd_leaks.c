@@ -7,6 +7,7 @@
 
 #include "analysis/cli/inside.h"
 #include "analysis/cli/markup.h"
+#include "analysis/cli/members.h"
 #include "analysis/cli/table.h"
 #include "analysis/cli/terminal.h"
 #include "analysis/cli/places.h"
@@ -84,17 +85,51 @@ static int is_one_stack(const struct listing *listing, const struct row *row)
     return row->trace >= 0 && strcmp(listing->key, "own") == 0;
 }
 
-static char *label_of(const struct listing *listing, const struct row *row)
-{
-    if (row->place < 0)
-        return cli_text("(without a stack)");
-    return is_one_stack(listing, row) ? cli_trace_label(listing->snapshot, listing->statistics, row->trace)
-                                      : cli_row_label(listing->statistics, listing->key, (size_t)row->place);
-}
-
 static struct ta_traceback stack_of(const struct listing *listing, long trace)
 {
     return trace >= 0 ? ta_snapshot_trace_traceback(listing->snapshot, (size_t)trace) : ta_traceback_of(NULL, 0, -1);
+}
+
+/* The way of what is lost: the place has blocks that are not, which may have come by others. */
+static void choose_way(const struct listing *listing, const struct row *row, struct cli_row_text *text)
+{
+    struct cli_members ways = {.items = cli_allocate(row->leaks, sizeof *ways.items)};
+    for (size_t i = 0; i < listing->totals.rows && ways.count < row->leaks; i++) {
+        struct ta_leak leak;
+        if (ta_leaks_get(listing->leaks, i, &leak, sizeof leak) != 0 || leak.is_cycle != row->is_cycle ||
+            leak.trace < 0 || ta_statistics_row_of(listing->statistics, (size_t)leak.trace) != row->place)
+            continue;
+        ways.items[ways.count++] = (struct cli_member){.frame = text->frame,
+                                                       .name = cli_row_way(text, stack_of(listing, leak.trace)),
+                                                       .value = leak.bytes,
+                                                       .allocated_size = leak.bytes,
+                                                       .instances = 1};
+        ways.total += leak.bytes;
+    }
+    cli_members_join(&ways, TA_MEMBER_VIA);
+    free(text->via);
+    text->via = cli_members_via(&ways);
+    cli_members_free(&ways);
+}
+
+static void make_text(const struct listing *listing, const struct row *row, struct cli_row_text *text)
+{
+    cli_inside_row(text, listing->statistics, listing->key, (size_t)row->place);
+    if (is_one_stack(listing, row))
+        cli_row_narrow(text, stack_of(listing, row->trace));
+    else if (strcmp(listing->key, "own") == 0)
+        choose_way(listing, row, text);
+}
+
+static char *label_of(const struct listing *listing, const struct row *row)
+{
+    struct cli_row_text text;
+    if (row->place < 0)
+        return cli_text("(without a stack)");
+    make_text(listing, row, &text);
+    char *label = cli_row_words(&text);
+    cli_row_free(&text);
+    return label;
 }
 
 /* The steps of the row's largest circle, by the places that made them. */
@@ -139,9 +174,7 @@ static void print_table(const struct listing *listing)
         struct cli_row_text text = {0};
         struct ta_leak leak;
         if (row->place >= 0)
-            cli_inside_row(&text, listing->statistics, listing->key, (size_t)row->place);
-        if (is_one_stack(listing, row))
-            cli_row_narrow(&text, stack_of(listing, row->trace));
+            make_text(listing, row, &text);
         cli_table_add(table, (struct cli_cell[]){{.number = row->bytes},
                                                  {.number = row->blocks},
                                                  {.number = row->held_bytes},

@@ -221,7 +221,7 @@ void cli_inside_row(struct cli_row_text *row, struct ta_statistics *statistics, 
     cli_row_make(row, &rows, index);
 }
 
-static char *label_of(const struct cli_row_text *row)
+char *cli_row_words(const struct cli_row_text *row)
 {
     const char *name = row->name != NULL ? row->name : "", *via = row->via != NULL ? row->via : "";
     return cli_text("%s%s%s%s%s", row->place, *row->place != '\0' && *name != '\0' ? "  " : "", name,
@@ -232,7 +232,7 @@ char *cli_row_label(struct ta_statistics *statistics, const char *key, size_t in
 {
     struct cli_row_text row;
     cli_inside_row(&row, statistics, key, index);
-    char *label = label_of(&row);
+    char *label = cli_row_words(&row);
     cli_row_free(&row);
     return label;
 }
@@ -243,24 +243,36 @@ static int is_frame_of(const struct ta_frame *frame, const struct ta_frame *key)
     return ta_frame_equal(frame, key) && (frame->lineno != 0 || strcmp(frame->function, key->function) == 0);
 }
 
-void cli_row_narrow(struct cli_row_text *row, struct ta_traceback traceback)
+/* The innermost frame of the stack that is the row's, and how many are further in; -1 where it has none. */
+static int64_t frame_of_row(const struct cli_row_text *row, struct ta_traceback traceback, struct ta_frame *frame)
+{
+    size_t length = ta_traceback_length(traceback);
+    for (size_t at = 0; at < length; at++)
+        if (ta_traceback_frame(traceback, -1 - (int64_t)at, frame) == 0 && is_frame_of(frame, &row->frame))
+            return (int64_t)at;
+    return -1;
+}
+
+char *cli_row_way(const struct cli_row_text *row, struct ta_traceback traceback)
 {
     struct ta_frame frame, called;
-    size_t length = ta_traceback_length(traceback), at = 0;
-    while (at < length &&
-           (ta_traceback_frame(traceback, -1 - (int64_t)at, &frame) != 0 || !is_frame_of(&frame, &row->frame)))
-        at++;
-    if (at == length)
+    int64_t at = frame_of_row(row, traceback, &frame);
+    if (at <= 0 || ta_traceback_frame(traceback, -at, &called) != 0 || cli_frame_is_allocator(&called))
+        return cli_text("%s", "");
+    return cli_function_name(called.function);
+}
+
+void cli_row_narrow(struct cli_row_text *row, struct ta_traceback traceback)
+{
+    struct ta_frame frame;
+    if (frame_of_row(row, traceback, &frame) < 0)
         return;
     free(row->name);
     free(row->via);
     row->name = cli_frame_name(&frame);
-    row->via = NULL;
-    if (at == 0 || ta_traceback_frame(traceback, -(int64_t)at, &called) != 0)
-        return;
-    char *name = cli_frame_name(&called);
-    row->via = *name != '\0' ? cli_text("via %s", name) : NULL;
-    free(name);
+    char *way = cli_row_way(row, traceback);
+    row->via = *way != '\0' ? cli_text("via %s", way) : NULL;
+    free(way);
 }
 
 char *cli_trace_label(const struct ta_snapshot *snapshot, struct ta_statistics *own, long trace)
@@ -271,7 +283,7 @@ char *cli_trace_label(const struct ta_snapshot *snapshot, struct ta_statistics *
         return cli_text("%s", "(without a stack)");
     cli_inside_row(&text, own, "own", (size_t)row);
     cli_row_narrow(&text, ta_snapshot_trace_traceback(snapshot, (size_t)trace));
-    char *label = label_of(&text);
+    char *label = cli_row_words(&text);
     cli_row_free(&text);
     return label;
 }

@@ -60,7 +60,10 @@ size_t cli_inside_rows(const struct cli_inside *inside, size_t usual);
 const char *cli_inside_key(const struct cli_inside *inside);
 /* A row of statistics, for cli_row_free; and as one text, "FILE:LINE  FUNCTION  via …", for free(). */
 void cli_inside_row(struct cli_row_text *row, struct ta_statistics *statistics, const char *key, size_t index);
+char *cli_row_words(const struct cli_row_text *row);
 char *cli_row_label(struct ta_statistics *statistics, const char *key, size_t index);
+/* What the row's own frame called in one of its stacks; "" where that is the allocator. For free(). */
+char *cli_row_way(const struct cli_row_text *row, struct ta_traceback traceback);
 /* Function and way of a row by own lines, as one of its stacks has them; unchanged where the row is about something else, as
  * stdio's buffers. */
 void cli_row_narrow(struct cli_row_text *row, struct ta_traceback traceback);

@@ -47,7 +47,7 @@ static int is_one(const struct cli_member *a, const struct cli_member *b, enum t
     return strcmp(a->name, b->name) == 0 && (what != TA_MEMBER_CALLER || ta_frame_equal(&a->frame, &b->frame));
 }
 
-static void join(struct cli_members *members, enum ta_member what)
+void cli_members_join(struct cli_members *members, enum ta_member what)
 {
     size_t kept = 0;
     qsort(members->items, members->count, sizeof *members->items, compare_names);
@@ -57,6 +57,7 @@ static void join(struct cli_members *members, enum ta_member what)
             last->value += next->value;
             last->size += next->size;
             last->count += next->count;
+            last->allocated_size += next->allocated_size;
             last->instances++;
             free(next->name);
         } else {
@@ -87,12 +88,13 @@ struct cli_members cli_members_of(struct ta_statistics *statistics, struct ta_di
                                                .value = value,
                                                .size = rows[i].size,
                                                .count = rows[i].count,
+                                               .allocated_size = rows[i].allocated_size,
                                                .instances = 1};
         members.total += value;
     }
     if (rows != few)
         free(rows);
-    join(&members, what);
+    cli_members_join(&members, what);
     return members;
 }
 
@@ -134,10 +136,26 @@ char *cli_members_functions(const struct cli_members *members)
     return longer;
 }
 
+/* Whether most of it took a way that has a name: what the row's own function asked for itself is most of it else. Where
+ * the values say nothing, as for what is gone, what was allocated does. */
+static int has_usual_way(const struct cli_members *members)
+{
+    double named = 0, all = 0;
+    for (size_t i = 0; i < members->count; i++) {
+        const struct cli_member *item = &members->items[i];
+        double value = (double)(members->total > 0 ? item->value : item->allocated_size);
+        all += value;
+        named += *item->name != '\0' ? value : 0;
+    }
+    return named > all / 2 || all == 0;
+}
+
 char *cli_members_via(const struct cli_members *members)
 {
     char *text = cli_text("%s", "");
     size_t shown = 0, more = 0;
+    if (!has_usual_way(members))
+        return text;
     for (size_t i = 0; i < members->count; i++) {
         const struct cli_member *item = &members->items[i];
         if (*item->name == '\0')

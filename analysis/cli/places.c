@@ -109,6 +109,11 @@ char *cli_frame_name(const struct ta_frame *frame)
     return cli_function_name(cli_frame_is_unnamed(frame) ? "" : frame->function);
 }
 
+int cli_frame_is_allocator(const struct ta_frame *frame)
+{
+    return strncmp(last_part(frame->module), "libtracealloc.so", 16) == 0 || strncmp(frame->function, "ta__", 4) == 0;
+}
+
 char *cli_source_line(const struct ta_frame *frame)
 {
     if (frame->lineno == 0)

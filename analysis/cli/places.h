@@ -26,6 +26,9 @@ char *cli_frame_name(const struct ta_frame *frame);
 /* Whether it is called after the place where it begins. */
 int cli_frame_is_unnamed(const struct ta_frame *frame);
 
+/* Whether it is the library's own, which stands in for malloc, free and operator new. */
+int cli_frame_is_allocator(const struct ta_frame *frame);
+
 /* The source line of a frame without surrounding blanks, or NULL; for free(). */
 char *cli_source_line(const struct ta_frame *frame);
 

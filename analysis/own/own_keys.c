@@ -104,6 +104,14 @@ static int key_of_frame(struct builder *builder, uint32_t index, int by_line, ui
 
 /* ---- contexts ---- */
 
+/* What stands between a caller and the allocator because it is the allocator is nobody's way to it. */
+static int is_allocator(const struct ta__model *model, uint32_t index)
+{
+    const struct ta__logical *logical = &model->logicals[index];
+    return strncmp(ta__base_name(&model->names[logical->module]), "libtracealloc.so", 16) == 0 ||
+           strncmp(model->names[logical->function].text, "ta__", 4) == 0;
+}
+
 static void step_inwards(struct builder *builder, struct state *state, uint32_t index)
 {
     const struct ta__model *model = builder->model;
@@ -120,7 +128,7 @@ static void step_inwards(struct builder *builder, struct state *state, uint32_t 
     if (is_chosen) {
         state->chosen = index;
         state->via = 0;
-    } else if (state->chosen != 0 && state->via == 0) {
+    } else if (state->chosen != 0 && state->via == 0 && !is_allocator(model, index)) {
         state->via = index;
     }
     if (state->fallback == 0 && !ta__own_judge_is_start(builder->judge, &model->logicals[index]))

@@ -58,6 +58,27 @@ int main()
 """
 
 
+WAYS = """
+#include <stdlib.h>
+#include <string.h>
+#include <new>
+char *kept[6];
+int main()
+{
+    char text[100];
+    memset(text, 'x', sizeof text);
+    text[99] = 0;
+    kept[0] = (char *)malloc(2000), kept[1] = strdup(text); /* direct */
+    kept[2] = (char *)malloc(20), kept[3] = strdup(text); /* copied */
+    free((kept[4] = (char *)malloc(2000), kept[5] = strdup(text), kept[4])), free(kept[5]); /* gone */
+    try {
+        kept[0] = new char[(size_t)1 << 62]; /* refused */
+    } catch (std::bad_alloc &) {
+    }
+}
+"""
+
+
 def line_of(mark):
     return next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if f"/* {mark} */" in text)
 
@@ -109,6 +130,23 @@ class Own(unittest.TestCase):
         row = next(r for r in self.rows() if r["line"] == line_of("order"))
         self.assertEqual((row["function"], row["members"][0]["function"]), ("main", "main"))
         self.assertIn("make_shared<Order", row["via"])
+
+    def test_a_way_is_named_where_most_of_the_row_came_by_it(self):
+        with open("ways.cpp", "w", encoding="utf-8") as file:
+            file.write(WAYS)
+        subprocess.run(["g++", "-g", "-O1", "-fno-builtin", "-Wno-alloc-size-larger-than", "-o", "ways", "ways.cpp"], check=True)
+        self.run_program("run", "-q", "-o", "ways.ta", "./ways")
+        line = {mark: next(n for n, text in enumerate(WAYS.splitlines(), 1) if f"/* {mark} */" in text)
+                for mark in ("direct", "copied", "gone", "refused")}
+        text = self.run_program("top", "ways.ta", "--sort", "total", "-n", "0")
+        self.assertRegex(text, rf"(?m)  ways\.cpp:{line['direct']}  main$")
+        self.assertRegex(text, rf"(?m)  ways\.cpp:{line['copied']}  main  via \S*strdup$")
+        self.assertRegex(text, rf"(?m)  ways\.cpp:{line['gone']}  main$")
+        self.assertNotIn("slow", text)
+        row = {row["line"]: row for row in json.loads(self.run_program("top", "ways.ta", "--sort", "total", "--json"))}
+        self.assertEqual(row[line["direct"]]["via"], "", "the largest part of it")
+        diff = self.run_program("diff", "ways.ta", "../shop.ta", "-n", "0")
+        self.assertRegex(diff, rf"(?m)  ways\.cpp:{line['direct']}  main$")
 
     def test_rows_add_up_whatever_is_skipped(self):
         whole = sum(row["size"] for row in json.loads(self.run_program("stats", "../shop.ta", "--json")))

@@ -62,6 +62,16 @@ static void test_own_frame_is_beyond_the_libraries_of_the_language(void)
                                             "5 1 " LIBC("strdup") "; " MAIN "\n"));
 }
 
+/* What the library does on the way to the allocator is no way of the program's: what it called in its turn is. */
+static void test_own_rows_went_through_nothing_of_the_allocator(void)
+{
+    TEST_ASSERT_EQUAL_STRING(
+        "5 main.c:1 main via __cxa_allocate_exception\n3 main.c:2 main\n",
+        rows_of_stacks("5 1 " LIBC("__cxa_allocate_exception") "; new_slow|alloc/malloc.c:31|"
+                                                               "/opt/lib/libtracealloc.so.0.1.0; " MAIN "\n"
+                                                               "3 1 ta__new_slow||/bin/app; main|main.c:2|/bin/app\n"));
+}
+
 static void test_own_program_is_own_wherever_it_is_installed_and_libraries_below_usr_are_not(void)
 {
     /* With a line further out, a library that the loader finds by name is on the way; without any it is all there is. */
@@ -521,6 +531,7 @@ int main(void)
 {
     UNITY_BEGIN();
     RUN_TEST(test_own_frame_is_beyond_the_libraries_of_the_language);
+    RUN_TEST(test_own_rows_went_through_nothing_of_the_allocator);
     RUN_TEST(test_own_program_is_own_wherever_it_is_installed_and_libraries_below_usr_are_not);
     RUN_TEST(test_own_result_types_and_parameters_do_not_decide);
     RUN_TEST(test_own_rows_without_lines_are_functions);

@@ -197,11 +197,38 @@ def labels(folder):
     end(child)
 
 
+WAYS = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+char *kept[2];
+__attribute__((noinline)) static void ask(int n) { kept[0] = strdup("a text that is kept and has the most bytes of this line, more than all that is lost of it");
+#line 7
+ malloc(n); malloc(n + 8); kept[1] = strdup("a text that is kept and has the most bytes of this line, more than all that is lost of it"); }
+int main(void) { ask(20); if (write(1, "ready\\n", 6) == 6) pause(); }
+"""
+
+
+def ways(folder):
+    """What is kept of a line came another way than what is lost."""
+    path = os.path.join(folder, "ways")
+    with open(path + ".c", "w") as file:
+        file.write(WAYS)
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-Wno-unused-result", "-o", path, path + ".c"], check=True)
+    child = start(path, "")
+    status, text, _ = leaks(child.pid, "--json")
+    wheres = [row["where"] for row in json.loads(text)[0]["leaks"]]
+    check("what is lost came by no way", wheres == ["ways.c:7  ask"] or wheres == [path + ".c:7  ask"], text)
+    check("the same in words", re.search(r"ways\.c:7  ask$", leaks(child.pid)[1], re.M), leaks(child.pid)[1])
+    end(child)
+
+
 with tempfile.TemporaryDirectory() as folder:
     if mode == "options":
         kinds(folder)
         options(folder)
         labels(folder)
+        ways(folder)
     else:
         compare(folder)
         check("programs compared", compared >= 30, compared)
