@@ -36,7 +36,7 @@ def rows_of(text):
     lines = text.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.endswith("WHERE"))
     column = lines[heading].index("WHERE")
-    return [line[column:] for line in lines[heading + 1:] if re.match(r" *\S", line[:column]) and line[column - 1] == " "
+    return [line[column:] for line in lines[heading + 1:] if re.match(r" *\S", line[:column]) and line[column - 1:column] == " "
             and line[column:column + 1] not in ("", " ")]
 
 
