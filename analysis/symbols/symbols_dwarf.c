@@ -18,6 +18,7 @@
 #include "analysis/arrays.h"
 #include "analysis/symbols/symbols_functions.h"
 #include "analysis/symbols/symbols_names.h"
+#include "analysis/symbols/symbols_publics.h"
 #include "base/atomics.h"
 
 #define NO_SCOPE  0
@@ -396,10 +397,19 @@ static void add_real_frame(struct unit_reader *reader, struct ta__lookup *lookup
             symbol.function = ta__found_symbols_readable(found, symbol.raw_name);
         symbol.offset = lookup->address - known->start;
     }
-    if (symbol.function == 0) {
-        uint64_t start;
+    uint64_t start = scope != NULL ? scope->start + reader->module->dwarf_bias : known != NULL ? known->start : 0;
+    int is_nameless = symbol.function == 0;
+    if (is_nameless) {
         symbol.function = name_without_symbol(reader, lookup, &start);
         symbol.offset = lookup->address - start;
+    }
+    if (reader->module->publics != NULL) {
+        const char *raw = is_nameless ? "" : found->text.strings[symbol.raw_name].text;
+        const char *name = ta__public_name(reader->module->publics, start, raw);
+        if (name != NULL) {
+            symbol.raw_name = ta__text_intern_z(&found->text, name);
+            symbol.function = ta__found_symbols_readable(found, symbol.raw_name);
+        }
     }
     ta__found_symbols_add(found, lookup, symbol);
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "analysis/arrays.h"
+#include "analysis/symbols/symbols_publics.h"
 
 #define BUILD_ID_MAX 64
 #define DEFAULT_PATH ":.debug:/usr/lib/debug"
@@ -395,7 +396,9 @@ void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symboli
         set_reason(module, TA__MODULE_NAMES_ONLY, dwfl_errmsg(-1));
     }
     module->elf = elf;
-    if (read_code_ranges(module, elf) != 0 || read_symbols(module, dwfl_module) != 0)
+    module->publics = ta__new_array(1, sizeof *module->publics);
+    if (read_code_ranges(module, elf) != 0 || read_symbols(module, dwfl_module) != 0 || module->publics == NULL ||
+        ta__public_names_read(module->publics, elf) != 0)
         module->no_memory = 1;
 }
 
@@ -407,5 +410,8 @@ void ta__elf_module_close(struct ta__elf_module *module)
     free(module->code);
     free(module->symbols);
     free(module->symbol_reach);
+    if (module->publics != NULL)
+        ta__public_names_free(module->publics);
+    free(module->publics);
     memset(module, 0, sizeof *module);
 }

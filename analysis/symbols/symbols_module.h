@@ -36,6 +36,7 @@ struct ta__elf_module {
     struct ta__elf_symbol *symbols;
     uint64_t *symbol_reach; /* largest end of symbols[0 … i] */
     size_t symbol_count;
+    struct ta__public_names *publics; /* what other files call its functions */
 };
 
 /* Always leaves *module fit for ta__elf_module_close; `state` says how far it came. `debug_path` may be NULL. */

@@ -873,6 +873,61 @@ static void test_symbols_stripped_library_offers_its_exported_functions(void)
     expect("plain", "plain libsample.so:0 no lines");
 }
 
+/* What a library calls its functions, and what others call them. */
+static const char public_source[] = "#include \"note.h\"\n"
+                                    "#define LOCAL static __attribute__((noipa)) int\n"
+                                    "int __written(int x) { note(\"written\"); return x + 1; }\n"
+                                    "extern int written(int) __attribute__((weak, alias(\"__written\")));\n"
+                                    "int __kept(int x) { note(\"kept\"); return x + 1; }\n"
+                                    "__asm__(\".symver __kept, kept@OLD\");\n"
+                                    "LOCAL __opened(int x) { note(\"opened\"); return x + 1; }\n"
+                                    "int open_it(int x) { return __opened(x * 2); }\n"
+                                    "LOCAL __called(int x) { note(\"called\"); return x + 1; }\n"
+                                    "int call_it(int x) { return __called(x * 2) + 1; }\n"
+                                    "LOCAL __both(int x) { note(\"both\"); return x + 1; }\n"
+                                    "int jump_there(int x) { return __both(x * 2); }\n"
+                                    "int call_there(int x) { return __both(x * 2) + 1; }\n"
+                                    "LOCAL __two(int x) { note(\"two\"); return x + 1; }\n"
+                                    "int one_way(int x) { return __two(x * 2); }\n"
+                                    "int other_way(int x) { return __two(x * 3); }\n"
+                                    "LOCAL helper(int x) { note(\"helper\"); return x + 1; }\n"
+                                    "int help(int x) { return helper(x * 2); }\n";
+
+static void make_public(const char *flags, const char *strip)
+{
+    write_file("note.h", note_source);
+    write_file("public.c", public_source);
+    write_file("public.map", "OLD { global: *; };\n");
+    write_file("user.c", "int written(int), __kept(int), open_it(int), call_it(int), jump_there(int), one_way(int), "
+                         "help(int);\n"
+                         "int main(int count, char **words)\n"
+                         "{\n"
+                         "    (void)words;\n"
+                         "    return written(count) + __kept(count) + open_it(count) + call_it(count) + "
+                         "jump_there(count) + one_way(count) + help(count) < 0;\n"
+                         "}\n");
+    run(CC " %s -O2 -shared -fPIC -Wl,--version-script=public.map -o libpublic.so public.c", flags);
+    run(CC " -o user user.c -L. -lpublic");
+    run("%s libpublic.so", strip);
+    take_notes("user");
+    symbolize();
+}
+
+static void test_symbols_function_has_the_name_that_others_call_it_by(void)
+{
+    make_public("-g", ":");
+    expect("written", "written public.c:3");
+    expect("kept", "__kept public.c:5"); /* the other name is of an old version */
+    expect("called", "__called public.c:9");
+    expect("helper", "helper public.c:17");
+    TEST_ASSERT_EQUAL_STRING("written", raw_name_of("written", 0));
+#if defined(__x86_64__)
+    expect("opened", "open_it public.c:7");
+    expect("both", "__both public.c:11");
+    expect("two", "__two public.c:14");
+#endif
+}
+
 static const char *function_of(const char *label)
 {
     return symbols.strings[symbols.symbols[symbols.ranges[index_of(label)].first].function].text;
@@ -904,6 +959,20 @@ static void test_symbols_functions_without_names_are_called_after_where_they_beg
     TEST_ASSERT_EQUAL_STRING(place_of("plain"), function_of("plain"));
     TEST_ASSERT_EQUAL_INT(TA__MODULE_NAMES_ONLY, state_of(0));
 }
+
+#if defined(__x86_64__)
+/* A function without a name that one public function alone goes on in has the name of that. */
+static void test_symbols_function_without_a_name_has_that_of_the_one_that_jumps_there(void)
+{
+    make_public("", "strip");
+    TEST_ASSERT_EQUAL_STRING("written", function_of("written"));
+    TEST_ASSERT_EQUAL_STRING("open_it", function_of("opened"));
+    TEST_ASSERT_EQUAL_STRING("help", function_of("helper"));
+    TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("called"), 15));
+    TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("both"), 15));
+    TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("two"), 15));
+}
+#endif
 
 static void test_symbols_functions_that_no_table_knows_are_called_after_the_address(void)
 {
@@ -1229,6 +1298,10 @@ int main(void)
     RUN_TEST(test_symbols_of_functions_written_by_hand_reach_to_the_next_place);
 #endif
     RUN_TEST(test_symbols_stripped_library_offers_its_exported_functions);
+    RUN_TEST(test_symbols_function_has_the_name_that_others_call_it_by);
+#if defined(__x86_64__)
+    RUN_TEST(test_symbols_function_without_a_name_has_that_of_the_one_that_jumps_there);
+#endif
     RUN_TEST(test_symbols_functions_without_names_are_called_after_where_they_begin);
     RUN_TEST(test_symbols_functions_that_no_table_knows_are_called_after_the_address);
     RUN_TEST(test_symbols_damaged_unwind_tables_do_no_harm);
