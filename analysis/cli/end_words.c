@@ -62,48 +62,103 @@ char *cli_place_of_key(struct ta_snapshot *snapshot, const char *key, const char
     return whole;
 }
 
-/* What stands in the headers of a library is inlined into the program's own functions. */
-static int is_own_line(const struct ta_frame *frame, const struct ta_snapshot_info *info)
+/* Whether the loader finds it by its name alone: a library of the system. */
+static int is_of_system(const char *module)
 {
-    return frame->lineno > 0 && strcmp(frame->module, info->program) == 0 &&
-           strncmp(frame->filename, "/usr/include/", 13) != 0 && strstr(frame->filename, "/include/c++/") == NULL;
+    static const char *const folders[] = {"/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib"};
+    const char *slash = strrchr(module, '/');
+    for (size_t i = 0; slash != NULL && i < sizeof folders / sizeof *folders; i++) {
+        size_t length = strlen(folders[i]);
+        const char *rest = module + length;
+        if (strncmp(module, folders[i], length) != 0 || *rest != '/')
+            continue;
+        const char *next = strchr(rest + 1, '/'), *machine = strstr(rest, "-linux-");
+        return rest == slash || (next == slash && machine != NULL && machine < next);
+    }
+    return 0;
 }
 
-/* "show < main (list.c:12)": functions up to the first of the program's own that has a line, and `most` of them. */
+/* Of the program, or of a library that came with it. What stands in the headers of a library is inlined into them. */
+static int is_own_line(const struct ta_frame *frame, const struct ta_snapshot_info *info)
+{
+    return frame->lineno > 0 && (strcmp(frame->module, info->program) == 0 || !is_of_system(frame->module)) &&
+           !cli_frame_is_allocator(frame) && strncmp(frame->filename, "/usr/include/", 13) != 0 &&
+           strstr(frame->filename, "/include/c++/") == NULL;
+}
+
+/* The functions of a stack up to the first that is one's own, innermost first: "main (list.c:12)". */
+struct way {
+    char **names;
+    size_t count;
+    int has_own; /* the last of them is one's own */
+};
+
+static void forget_names(struct way *way)
+{
+    for (size_t i = 0; i < way->count; i++)
+        free(way->names[i]);
+    way->count = 0;
+}
+
+/* What is called by its place is called by its module: a stripped one has no names for its functions. */
+static char *short_name(const struct ta_frame *frame, const char *place)
+{
+    const char *slash = strrchr(frame->module, '/'), *module = slash != NULL ? slash + 1 : place;
+    char *function = cli_function_name(frame->function), *offset = strstr(function, "+0x");
+    if (offset != NULL)
+        *offset = '\0';
+    char *name = cli_text("%s", *function != '\0' ? function : module);
+    free(function);
+    return name;
+}
+
+static void add_frame(struct way *way, const struct ta_frame *frame, const struct ta_snapshot_info *info)
+{
+    char place[PATH_MAX + 16];
+    cli_place_text(frame, place, sizeof place);
+    char *name = short_name(frame, place);
+    if (strcmp(name, "abort") == 0) /* how that ends the program is of no interest */
+        forget_names(way);
+    way->has_own = is_own_line(frame, info);
+    if (way->has_own) {
+        way->names[way->count++] = cli_text("%s (%s)", name, place);
+        free(name);
+    } else if (way->count > 0 && strcmp(way->names[way->count - 1], name) == 0) {
+        free(name);
+    } else {
+        way->names[way->count++] = name;
+    }
+}
+
+/* "show < main (list.c:12)": functions up to the first of one's own that has a line. Of more than `most` those in the
+ * middle are left out; where none is one's own, those behind. The library's own frames are none of the program's. */
 static char *way_text(struct ta_snapshot *snapshot, const char *prefix, size_t most)
 {
     struct ta_snapshot_info info;
     struct ta_places *places = places_of(snapshot, prefix);
     size_t count = ta_places_count(places);
-    char *text = cli_text("%s", ""), *last = cli_text("%s", "");
+    struct way way = {.names = cli_allocate(count + 1, sizeof *way.names)};
+    char *text = cli_text("%s", "");
     if (ta_snapshot_info(snapshot, &info, sizeof info) != 0)
         info.program = "";
-    for (size_t i = 0; i < count && i < most; i++) {
+    for (size_t i = 0; i < count && !way.has_own; i++) {
         struct ta_frame frame;
-        char place[PATH_MAX + 16];
         if (ta_places_get(places, i, &frame, NULL) != 0)
             break;
-        int is_own = is_own_line(&frame, &info);
-        cli_place_text(&frame, place, sizeof place);
-        char *function = cli_function_name(frame.function);
-        const char *slash = strrchr(frame.module, '/'), *module = slash != NULL ? slash + 1 : place;
-        char *offset = strstr(function, "+0x"); /* of a function without a name, which is called by its place */
-        if (offset != NULL)
-            *offset = '\0';
-        char *name = cli_text("%s", *function != '\0' ? function : module);
-        free(function);
-        if (strcmp(name, last) != 0) { /* a stripped module has no names for its functions */
-            char *longer = cli_text("%s%s%s%s%s%s", text, i > 0 ? " < " : "", name, is_own ? " (" : "",
-                                    is_own ? place : "", is_own ? ")" : "");
-            free(text);
-            text = longer;
-        }
-        free(last);
-        last = name;
-        if (is_own)
-            break;
+        if (!cli_frame_is_allocator(&frame))
+            add_frame(&way, &frame, &info);
     }
-    free(last);
+    size_t shown = way.count <= most ? way.count : way.has_own ? most - 1 : most;
+    int leaves_out = way.has_own && shown < way.count;
+    for (size_t i = 0; i < shown; i++) {
+        int is_last = leaves_out && i + 1 == shown;
+        char *longer = cli_text("%s%s%s%s", text, i > 0 ? " < " : "", is_last ? "… < " : "",
+                                way.names[is_last ? way.count - 1 : i]);
+        free(text);
+        text = longer;
+    }
+    forget_names(&way);
+    free(way.names);
     return text;
 }
 

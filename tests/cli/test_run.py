@@ -274,6 +274,29 @@ class Run(unittest.TestCase):
                          .stdout.split()[0])
         self.assertEqual(names, [b"inner", b"outer", b"main"])
 
+    def test_an_end_by_abort_is_told_up_to_ones_own_line(self):
+        with open("deep.c", "w") as file:
+            file.write("".join(f"void deep{i}(void (*f)(void)) {{ {f'deep{i + 1}(f)' if i < 7 else 'f()'}; __asm__ volatile(\"\"); }}\n"
+                               for i in range(7, -1, -1)))
+        with open("ends.cpp", "w") as file:
+            file.write("#include <cstdlib>\n#include <cstring>\n#include <stdexcept>\n"
+                       "extern \"C\" void deep0(void (*)());\n"
+                       "static void twice() { char *p = (char *)malloc(24); free(p); free(p); }\n"
+                       "int main(int count, char **words)\n{\n"
+                       "    if (!strcmp(words[1], \"throw\")) throw std::runtime_error(\"oops\");\n"
+                       "    if (!strcmp(words[1], \"twice\")) twice();\n"
+                       "    if (!strcmp(words[1], \"deep\")) deep0(abort);\n"
+                       "    return count > 5;\n}\n")
+        subprocess.run(["cc", "-O1", "-c", "deep.c"], check=True)
+        subprocess.run(["c++", "-g", "-O0", "-o", "ends", "ends.cpp", "deep.o"], check=True)
+        for how, words in (("throw", r"abort < .*std::terminate < __cxa_throw < main \(ends\.cpp:8\)"),
+                           ("twice", r"abort < twice \(ends\.cpp:5\)"),
+                           ("deep", r"abort < deep7 < deep6 < deep5 < … < main \(ends\.cpp:10\)")):
+            done = self.run_it("-o", "x.ta", "./ends", how)
+            self.assertEqual(done.returncode, -signal.SIGABRT)
+            self.assertRegex(done.stderr.decode(), rf"(?m)^tracealloc: SIGABRT, in {words}$")
+            self.assertNotIn("misuse <", done.stderr.decode())
+
     def test_entries_say_what_the_process_is_and_has(self):
         self.run_it("-q", "-o", "x.ta", "./leak", "7")
         facts = self.facts("x.ta")
