@@ -227,6 +227,8 @@ static void print_rows(struct ta_statistics *statistics, const struct ta_memory_
     else
         cli_table_print_text(table);
     cli_table_free(table);
+    if (count > rows && !inside->json)
+        printf("… and %zu more (-n 0 lists all)\n", count - rows);
     free(order);
 }
 
@@ -378,6 +380,22 @@ static size_t recorded_parts(struct ta_snapshot *snapshot, struct ta_memory_part
     return sizeof coarse / sizeof *coarse;
 }
 
+/* What is asked for and a recording does not have. */
+static void warn_of_options(const char *path, const struct cli_inside *inside)
+{
+    const struct {
+        const char *name;
+        int is_given;
+    } options[] = {{"--by", inside->key != NULL},
+                   {"--sort", inside->sort != NULL},
+                   {"-n", inside->limit != SIZE_MAX},
+                   {"--mappings", inside->mappings},
+                   {"--flame", inside->flame != NULL}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].is_given)
+            cli_warning("%s: %s is for a process or a core: a recording has the parts alone", path, options[i].name);
+}
+
 static int show_recording(const char *path, const struct cli_inside *inside, int is_first)
 {
     struct ta_memory_part parts[PARTS_MOST];
@@ -389,6 +407,7 @@ static int show_recording(const char *path, const struct cli_inside *inside, int
         ta_snapshot_free(snapshot);
         return cli_error("%s: it does not say what the process had in memory", path);
     }
+    warn_of_options(path, inside);
     if (inside->json) {
         fputs(is_first ? "\n{\"file\": " : ",\n{\"file\": ", stdout);
         cli_print_json_string(stdout, path, strlen(path));
@@ -457,22 +476,23 @@ const struct cli_command cli_memory = {
     .name = "memory",
     .arguments = "PID|CORE|FILE… [--by KEY] [--sort MEASURE] [-n N] [--mappings] [--flame OUT.svg] [--json]",
     .summary = "say what the resident memory of a process is, to the last page",
-    .help = "  --by KEY         own (default), line, function, file, module, stack or domain\n"
-            "  --sort MEASURE   back (default): what would go back to the system if the blocks went;\n"
-            "                   resident: what of them is in memory; pinned: free bytes that cannot go back\n"
-            "                   because of them; asked: bytes asked for; occupied: with rounding and headers\n"
-            "  -n N             the first N rows: 10 unless given, 0 = all\n"
-            "  --mappings       what is resident of each mapping, and how much of that is explained\n"
-            "  --flame OUT.svg  a flame graph by the measure\n"
-            "  --no-pause       do not hold the process still: figures may be a moment apart\n"
-            "  --json           [{process, program, rss, parts, rows, mappings}, …]\n"
-            "  --color WHEN     auto (default), always or never\n"
-            "\n"
-            "The parts add up to the Rss of the process. Of a recording it tells what is written in it: all of this\n"
-            "when tracealloc take made it, less when the process itself did. Several processes: each, and their sum.\n"
-            "docs/inside.md has the meaning of each line.\n"
-            "\n"
-            "  tracealloc memory 1234\n"
-            "  tracealloc memory 1234 --sort pinned --flame pinned.svg\n",
+    .help =
+        "  --by KEY         own (default), line, function, file, module, stack or domain\n"
+        "  --sort MEASURE   back (default): what would go back to the system if the blocks went;\n"
+        "                   resident: what of them is in memory; pinned: free bytes that cannot go back\n"
+        "                   because of them; asked: bytes asked for; occupied: with rounding and headers\n"
+        "  -n N             the first N rows: 10 unless given, 0 = all\n"
+        "  --mappings       what is resident of each mapping, and how much of that is explained\n"
+        "  --flame OUT.svg  a flame graph by the measure\n"
+        "  --no-pause       do not hold the process still: figures may be a moment apart\n"
+        "  --json           [{process, program, rss, parts, rows, mappings}, …]\n"
+        "  --color WHEN     auto (default), always or never\n"
+        "\n"
+        "The parts add up to the Rss of the process. Of a recording it tells the parts that are written in it: all\n"
+        "of them when tracealloc take made it, fewer when the process itself did. Rows and mappings are told of a\n"
+        "process or a core. Several processes: each, and their sum. docs/inside.md has the meaning of each line.\n"
+        "\n"
+        "  tracealloc memory 1234\n"
+        "  tracealloc memory 1234 --sort pinned --flame pinned.svg\n",
     .run = run,
 };

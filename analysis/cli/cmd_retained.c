@@ -75,6 +75,10 @@ static void print_rows(struct ta_statistics *statistics, const struct ta_retaine
     else
         cli_table_print_text(table);
     cli_table_free(table);
+    while (count > 0 && rows[numbers[count - 1]].blocks == 0) /* those that hold nothing come last */
+        count--;
+    if (count > most && !inside->json)
+        printf("… and %zu more (-n 0 lists all)\n", count - most);
     free(numbers);
 }
 
@@ -151,6 +155,28 @@ static int list_blocks(struct ta_image *image, const struct cli_inside *inside)
     return count >= 0 ? CLI_OK : cli_library_error("retained");
 }
 
+/* ---- what nothing holds ---- */
+
+/* Nothing reaches it, so no row has it. */
+static void say_lost(struct ta_image *image, const struct cli_inside *inside)
+{
+    unsigned flags = inside->image.flags;
+    struct ta_leaks *leaks = ta_image_leaks(image, NULL);
+    struct ta_leak_totals totals = {0};
+    char size[32];
+    if (leaks == NULL)
+        return;
+    ta_leaks_totals(leaks, &totals, sizeof totals);
+    ta_leaks_free(leaks);
+    uint64_t blocks = totals.direct_blocks + totals.indirect_blocks;
+    ta_size_text((double)(totals.direct_bytes + totals.indirect_bytes), 0, size, sizeof size);
+    if (blocks > 0)
+        printf("%s in %" PRIu64 " block%s %s lost, nothing holds %s: tracealloc leaks %s%s%s\n", size, blocks,
+               cli_s(blocks), blocks == 1 ? "is" : "are", blocks == 1 ? "it" : "them", inside->operands[0],
+               (flags & TA_IMAGE_TAGGED) != 0 ? " --tagged" : "",
+               (flags & TA_IMAGE_UNALIGNED) != 0 ? " --unaligned" : "");
+}
+
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
@@ -174,6 +200,8 @@ static int run(int argc, char **argv)
         free(name);
     }
     int status = inside.blocks ? list_blocks(image, &inside) : list_rows(image, &inside);
+    if (status == CLI_OK && !inside.json)
+        say_lost(image, &inside);
     ta_image_close(image);
     int output = cli_finish_output();
     return status > output ? status : output;
@@ -196,7 +224,8 @@ const struct cli_command cli_retained = {
         "\n"
         "RETAINED is the row's blocks and all that only they hold: what nothing else would reach if they were not\n"
         "there. The 32 rows that hold most are exact, of others it is the least that goes with them. Rows overlap:\n"
-        "what one holds may hold itself. docs/inside.md says how it is found.\n"
+        "what one holds may hold itself. What is lost is in no row; the last line says how much that is.\n"
+        "docs/inside.md says how it is found.\n"
         "\n"
         "  tracealloc retained 1234\n"
         "  tracealloc retained core.1234 --blocks\n",
