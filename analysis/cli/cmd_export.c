@@ -57,8 +57,8 @@ static int run(int argc, char **argv)
         if (!is_quiet)
             cli_progress_begin("writing");
         errno = 0;
-        if (ta_snapshot_export(snapshot, format, options.order, cli_output_write, &output) != 0 && !ferror(output.file))
-            status = cli_library_error(options.operands[0]);
+        if (ta_snapshot_export(snapshot, format, options.order, cli_output_write, &output) != 0)
+            status = cli_output_trouble(&output, options.operands[0]);
         if (!is_quiet)
             cli_progress_end();
         status = cli_output_close(&output, status);

@@ -71,8 +71,8 @@ static int draw(const struct trees *trees, const struct cli_options *options)
                                                                               : 0,
                                            .folded = trees->folded};
     int status = CLI_OK;
-    if (ta_calltree_export_flame(tree, &flame, sizeof flame, cli_output_write, &output) != 0 && !ferror(output.file))
-        status = cli_library_error(options->operands[0]);
+    if (ta_calltree_export_flame(tree, &flame, sizeof flame, cli_output_write, &output) != 0)
+        status = cli_output_trouble(&output, options->operands[0]);
     free(title);
     return cli_output_close(&output, status);
 }

@@ -246,7 +246,7 @@ static int draw_flame(struct ta_image *image, const struct cli_inside *inside, s
         status = cli_output_open(&output, inside->flame);
     if (status == CLI_OK) {
         if (ta_calltree_export_flame(tree, &options, sizeof options, cli_output_write, &output) != 0)
-            status = cli_library_error(inside->flame);
+            status = cli_output_trouble(&output, inside->flame);
         status = cli_output_close(&output, status);
     }
     ta_calltree_free(tree);

@@ -109,7 +109,7 @@ static int write_report(const struct report *report, const struct cli_options *o
     }
     cli_progress_begin("reading the recordings");
     if (ta_report_write(report->files, report->count, &how, sizeof how, cli_output_write, &output) != 0)
-        status = cli_error("report: %s", ta_error_text());
+        status = cli_output_trouble(&output, "report");
     cli_progress_end();
     ta_own_rules_free(how.rules);
     return cli_output_close(&output, status);

@@ -111,6 +111,11 @@ int cli_output_close(struct cli_output *output, int status)
     return status;
 }
 
+int cli_output_trouble(const struct cli_output *output, const char *subject)
+{
+    return ferror(output->file) ? CLI_OK : cli_library_error(subject);
+}
+
 int cli_output_write(void *user, const char *text, size_t length)
 {
     struct cli_output *output = user;

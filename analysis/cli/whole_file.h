@@ -15,6 +15,9 @@ struct cli_output {
 int cli_output_open(struct cli_output *output, const char *path);
 /* Puts the file in its place unless `status` is trouble; answers the status to end with. */
 int cli_output_close(struct cli_output *output, int status);
+/* After the library could not write: tells its error, about `subject`, and answers trouble. Where the file refused what was
+ * written the library has nothing to say: that is told when the file is closed. */
+int cli_output_trouble(const struct cli_output *output, const char *subject);
 /* A ta_write_function; user = struct cli_output. */
 int cli_output_write(void *user, const char *text, size_t length);
 

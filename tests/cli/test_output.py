@@ -278,16 +278,17 @@ class Output(unittest.TestCase):
 
     def test_a_full_disk_is_one_line_and_status_2(self):
         commands = [[command, "new.ta", *options] for command, *options in LISTINGS]
-        commands += [["diff", "new.ta", "old.ta"], ["flame", "new.ta"], ["export", "new.ta", "--format", "jsonl"]]
+        commands += [["diff", "new.ta", "old.ta"], ["flame", "new.ta"], ["export", "new.ta", "--format", "jsonl"],
+                     ["report", "new.ta", "-o", "-"]]
         for arguments in commands:
-            for more in ([],) if arguments[0] in ("flame", "export") else ([], ["--json"], ["--csv"]):
+            for more in ([],) if arguments[0] in ("flame", "export", "report") else ([], ["--json"], ["--csv"]):
                 with open("/dev/full", "wb") as full:
                     done = subprocess.run([TRACEALLOC, *arguments, *more], stdout=full, stderr=subprocess.PIPE, check=False)
                 self.assertEqual(done.returncode, 2)
                 self.assertRegex(done.stderr.decode(), r"\Atracealloc: standard output: (cannot write: )?"
                                  r"No space left on device\n\Z", arguments + more)
         for arguments in (["flame", "new.ta"], ["export", "new.ta", "--format", "pprof"], ["symbolize", "new.ta"],
-                          ["filter", "new.ta", "--where", "domain:0"]):
+                          ["filter", "new.ta", "--where", "domain:0"], ["report", "new.ta"], ["report", "new.ta", "old.ta"]):
             done = subprocess.run([TRACEALLOC, *arguments, "-o", "/dev/full"], stderr=subprocess.PIPE, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr.decode(), r"\Atracealloc: /dev/full: [^\n]*No space left on device\n\Z")
