@@ -82,6 +82,7 @@ struct cli_watch {
     long learned_from;          /* so many traces */
     int has_learned;            /* with this sample: rows that are new were under other names before */
     uint32_t generation;
+    uint64_t epoch; /* of the last sample: in another one all counts began again */
 
     uint64_t size, blocks, peak, calls, bytes, resident; /* of the last sample */
     uint64_t time, mark_time;                            /* ns since 1970 */
@@ -96,6 +97,8 @@ struct cli_watch {
 
 /* Takes a snapshot in and frees it. CLI_OK, or CLI_TROUBLE: ta_error_text says why. */
 int cli_watch_take(struct cli_watch *watch, struct ta_snapshot *snapshot, uint64_t resident);
+/* Nothing is counted at present: there are no rates. */
+void cli_watch_rest(struct cli_watch *watch);
 /* What was before the first sample, from the entries of a recording. */
 void cli_watch_recall(struct cli_watch *watch, const char *path);
 /* From now on growth counts from here. */

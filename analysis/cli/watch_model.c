@@ -198,12 +198,14 @@ int cli_watch_take(struct cli_watch *watch, struct ta_snapshot *snapshot, uint64
     int is_first = watch->generation++ == 0;
     if (is_first)
         cli_places_set_program(snapshot);
-    double seconds = is_first || info.time_ns <= watch->time ? 0 : (double)(info.time_ns - watch->time) / 1e9;
+    int begins = is_first || info.epoch != watch->epoch; /* what was before is of no account */
+    double seconds = begins || info.time_ns <= watch->time ? 0 : (double)(info.time_ns - watch->time) / 1e9;
     int status = take_rows(watch, snapshot, seconds);
     if (status == CLI_OK)
         status = take_tree(watch, snapshot);
     take_domains(watch, snapshot);
     watch->time = info.time_ns;
+    watch->epoch = info.epoch;
     watch->peak = info.peak_bytes > watch->size ? info.peak_bytes : watch->size;
     watch->sampled = info.sample_bytes;
     const char *fact = ta_snapshot_metadata(snapshot, "memory.resident");
@@ -213,10 +215,18 @@ int cli_watch_take(struct cli_watch *watch, struct ta_snapshot *snapshot, uint64
     watch->growth_per_second = seconds > 0 ? ((double)watch->size - (double)size) / seconds : 0;
     push(&watch->live, (double)watch->size);
     ta_snapshot_free(snapshot);
-    if (is_first)
+    if (begins)
         cli_watch_mark(watch);
     cli_watch_arrange(watch);
     return status;
+}
+
+void cli_watch_rest(struct cli_watch *watch)
+{
+    watch->calls_per_second = watch->bytes_per_second = watch->growth_per_second = 0;
+    for (size_t i = 0; i < watch->count; i++)
+        watch->rows[i].calls_per_second = 0;
+    cli_watch_arrange(watch);
 }
 
 /* Rows that are there at once, with the courses that they had. */

@@ -596,6 +596,8 @@ static void look(struct screen *screen)
         screen->watch->resident = resident;
     if (snapshot != NULL && cli_watch_take(screen->watch, snapshot, resident) != CLI_OK)
         snprintf(screen->message, sizeof screen->message, "%s", ta_error_text());
+    if (screen->feed->rests)
+        cli_watch_rest(screen->watch);
 }
 
 static void loop(struct screen *screen, double seconds)

@@ -150,6 +150,7 @@ struct ta_snapshot_info {
     uint64_t sample_bytes; /* mean bytes between samples; 0 = every allocation was traced */
     uint64_t lost, overflowed, cut_short, foreign_frees, invalid_frees, snapshot_errors;
     uint64_t traces, contexts, frames, modules, domains, threads;
+    uint64_t epoch; /* another one when all traces were forgotten since: by stop, start or clear */
 };
 #pragma GCC diagnostic push
 #if defined(__cplusplus)

@@ -409,6 +409,7 @@ int ta_snapshot_info(const struct ta_snapshot *snapshot, struct ta_snapshot_info
         .modules = view->module_count,
         .domains = view->domain_count,
         .threads = view->thread_count,
+        .epoch = view->epoch,
     };
     ta__fill(info, size, &all, sizeof all);
     return 0;

@@ -117,6 +117,47 @@ static void test_rates_are_what_came_since_the_sample_before_by_second(void)
     TEST_ASSERT_EQUAL_STRING("0 0 0", course_text(&row_named("app+0x200")->course));
 }
 
+/* After a stop and a start all counts begin again: what was before is neither lost growth nor a rate. */
+static void test_new_epoch_has_no_rates_and_is_the_mark(void)
+{
+    fake_malloc(fake, leaks, 30, 100);
+    fake_malloc(fake, churns, 50, 8);
+    take();
+    fake_free(fake, leaks, 30, 100);
+    fake_free(fake, churns, 50, 8);
+    fake->source.epoch++;
+    fake_malloc(fake, leaks, 2, 100);
+    take();
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.calls_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.bytes_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.growth_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, row_named("app+0x100")->calls_per_second);
+    TEST_ASSERT_EQUAL_UINT64(UINT64_C(11000000000), watch.mark_time);
+    TEST_ASSERT_EQUAL_UINT64(200, watch.mark_size);
+    TEST_ASSERT_EQUAL_UINT64(200, row_named("app+0x100")->mark_size);
+    TEST_ASSERT_EQUAL_UINT64(0, row_named("app+0x200")->mark_size);
+    fake_malloc(fake, leaks, 5, 100);
+    take();
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, watch.calls_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(50, watch.growth_per_second);
+    TEST_ASSERT_EQUAL_UINT64(200, watch.mark_size);
+}
+
+static void test_nothing_has_a_rate_while_nothing_is_counted(void)
+{
+    fake_malloc(fake, leaks, 3, 100);
+    take();
+    fake_malloc(fake, leaks, 5, 100);
+    take();
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, watch.calls_per_second);
+    cli_watch_rest(&watch);
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.calls_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.bytes_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, watch.growth_per_second);
+    TEST_ASSERT_EQUAL_DOUBLE(0, row_named("app+0x100")->calls_per_second);
+    TEST_ASSERT_EQUAL_UINT64(800, watch.size);
+}
+
 /* What was imported has no time, and clocks are set back. */
 static void test_no_time_between_two_samples_makes_no_rates(void)
 {
@@ -489,6 +530,8 @@ int main(void)
     UNITY_BEGIN();
     RUN_TEST(test_first_sample_has_no_rates_and_is_the_mark);
     RUN_TEST(test_rates_are_what_came_since_the_sample_before_by_second);
+    RUN_TEST(test_new_epoch_has_no_rates_and_is_the_mark);
+    RUN_TEST(test_nothing_has_a_rate_while_nothing_is_counted);
     RUN_TEST(test_no_time_between_two_samples_makes_no_rates);
     RUN_TEST(test_peak_is_no_less_than_what_lives);
     RUN_TEST(test_resident_bytes_are_the_feeds_or_the_recordings);
