@@ -586,13 +586,13 @@ static void tell_members(void)
 {
     static char a[] = "alpha", b[] = "beta", c[] = "gamma", d[] = "delta", e[] = "", f[] = "eta", g[] = "iota";
     struct cli_member items[] = {
-        {FRAME("a.c", "alpha", "/bin/p", 1), a, 500, 500, 5, 1},
-        {FRAME("b.c", "beta", "/bin/p", 2), b, 300, 300, 3, 2},
-        {FRAME("c.c", "gamma", "/bin/p", 3), c, 150, 150, 2, 1},
-        {FRAME("d.c", "delta", "/bin/p", 0), d, 40, 40, 1, 1},
-        {FRAME("", "", "", 0), e, 9, 9, 1, 1},
-        {FRAME("p", "p+0x12", "/bin/p", 0), f, 1, 1, 1, 1},
-        {FRAME("i.c", "iota", "/bin/p", 7), g, 0, 0, 1, 1},
+        {FRAME("a.c", "alpha", "/bin/p", 1), a, 500, 500, 5, 500, 1},
+        {FRAME("b.c", "beta", "/bin/p", 2), b, 300, 300, 3, 300, 2},
+        {FRAME("c.c", "gamma", "/bin/p", 3), c, 150, 150, 2, 150, 1},
+        {FRAME("d.c", "delta", "/bin/p", 0), d, 40, 40, 1, 40, 1},
+        {FRAME("", "", "", 0), e, 9, 9, 1, 9, 1},
+        {FRAME("p", "p+0x12", "/bin/p", 0), f, 1, 1, 1, 1, 1},
+        {FRAME("i.c", "iota", "/bin/p", 7), g, 0, 0, 1, 0, 1},
     };
     say("members");
     for (size_t count = 0; count <= COUNT(items); count++)
@@ -605,6 +605,14 @@ static void tell_members(void)
     tell_members_of(items, 1, 500);
     tell_members_of(items + 4, 1, 500);
     tell_members_of(items + 4, 3, 100);
+    items[4].value = items[3].value; /* half of it was asked for directly */
+    tell_members_of(items + 3, 2, 80);
+    items[4].value--;
+    tell_members_of(items + 3, 2, 79);
+    items[4].allocated_size = items[3].allocated_size; /* nothing is left of it */
+    tell_members_of(items + 3, 2, 0);
+    items[4].allocated_size--;
+    tell_members_of(items + 3, 2, 0);
 }
 
 /* ---- places ---- */
