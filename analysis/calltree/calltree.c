@@ -206,6 +206,14 @@ static int new_child(struct addition *addition, const struct child *child, uint3
     return 0;
 }
 
+static int is_at(const struct addition *addition, const struct ta_calltree_node *node, uint32_t logical)
+{
+    const struct ta__model *model = addition->model;
+    const struct ta__location *location = &model->locations[model->logicals[logical].location];
+    return location->line == node->line &&
+           (location->line == 0 || strcmp(model->names[location->name].text, node->file) == 0);
+}
+
 /* From *node to its child of that name; `logical` says where that is. */
 static int descend(struct addition *addition, uint32_t *node, const char *name, uint32_t logical)
 {
@@ -220,6 +228,8 @@ static int descend(struct addition *addition, uint32_t *node, const char *name, 
         *slot = (uint32_t)tree->count - 1;
     }
     *node = *slot;
+    if (!is_at(addition, &tree->nodes[*node], logical))
+        tree->nodes[*node].has_other_lines = 1;
     return 0;
 }
 

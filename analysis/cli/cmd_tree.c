@@ -87,6 +87,7 @@ static char *name_text(const struct ta_calltree_node *node, int is_short)
     return text;
 }
 
+/* "list.c:12", or "list.c:12, …" where others of its lines went on, too. */
 static char *place_text(const struct ta_calltree_node *node)
 {
     char text[PATH_MAX + 16] = "";
@@ -96,7 +97,9 @@ static char *place_text(const struct ta_calltree_node *node)
                              .module = node->module};
     if (*frame.filename != '\0')
         cli_place_text(&frame, text, sizeof text);
-    char *name = cli_function_name(node->name), *place = cli_text("%s", strcmp(text, name) != 0 ? text : "");
+    char *name = cli_function_name(node->name);
+    char *place = cli_text("%s%s", strcmp(text, name) != 0 ? text : "",
+                           *text != '\0' && node->line > 0 && node->has_other_lines ? ", …" : "");
     free(name);
     return place;
 }
@@ -329,6 +332,8 @@ const struct cli_command cli_tree = {
             "  --full-names     names and paths as they are, recursion call by call, and what starts the program\n"
             "  --json, --csv    the rows for other programs, recursion call by call\n"
             "  --color WHEN     auto (default), always or never\n"
+            "\n"
+            "A line followed by \", …\" is one of several of its function that the branch holds.\n"
             "\n"
             "  tracealloc tree server.ta --bottom-up --min 5\n"
             "  tracealloc tree server.ta server.ta@0 --collapse\n",

@@ -37,13 +37,21 @@ struct asking {
 
 /* ---- in words ---------------------------------------------------------------------------------------------------- */
 
+/* A function or a type, as the other commands shorten them; whole names are in JSON. */
+static void say_name(const struct asking *asking, const char *before, const char *name)
+{
+    char *shorter = cli_function_name(name);
+    fprintf(asking->out, "%s%s", before, shorter);
+    free(shorter);
+}
+
 static void say_block(const struct asking *asking, const struct ta_place *place)
 {
     char size[32], *asker = cli_trace_label(asking->snapshot, asking->own, place->trace);
     ta_size_text((double)place->size, 0, size, sizeof size);
     fprintf(asking->out, "block of %s at 0x%" PRIx64, size, place->start);
     if (*place->type != '\0')
-        fprintf(asking->out, ", a %s", place->type);
+        say_name(asking, ", a ", place->type);
     fprintf(asking->out, ", from %s", asker);
     free(asker);
 }
@@ -57,7 +65,7 @@ static void say_place(const struct asking *asking, const struct ta_place *place)
     case TA_PLACE_STACK:
         fprintf(asking->out, "stack of thread %u, 0x%" PRIx64, place->thread, place->address);
         if (*place->name != '\0')
-            fprintf(asking->out, ", in the frame of %s", place->name);
+            say_name(asking, ", in the frame of ", place->name);
         break;
     case TA_PLACE_DATA:
         fprintf(asking->out, "data, 0x%" PRIx64 ": %s", place->address, place->name);
@@ -89,7 +97,10 @@ static void say_stack(const struct asking *asking, const struct ta_place *place)
         cli_place_text(&frame, where, sizeof where);
         const char *offset = strstr(where, "+0x"), *same = strstr(frame.function, "+0x");
         int says_more = *frame.function != '\0' && (offset == NULL || same == NULL || strcmp(offset, same) != 0);
-        fprintf(asking->out, "    %s%s%s\n", where, says_more ? "  " : "", says_more ? frame.function : "");
+        fprintf(asking->out, "    %s", where);
+        if (says_more)
+            say_name(asking, "  ", frame.function);
+        fputc('\n', asking->out);
     }
 }
 
@@ -186,8 +197,10 @@ static void say_what(const struct ta_why *why, const struct asking *asking)
         break;
     }
     if (is_block(&place)) {
-        if (*place.type != '\0')
-            fprintf(asking->out, "  it is a %s\n", place.type);
+        if (*place.type != '\0') {
+            say_name(asking, "  it is a ", place.type);
+            fputc('\n', asking->out);
+        }
         say_stack(asking, &place);
         if (asking->age.now_ns != 0)
             say_age(asking);

@@ -101,6 +101,7 @@ struct ta_calltree_node {
     uint32_t times;                  /* FOLD: how often in a row a stack came here, at most; 1 = no recursion */
     uint32_t circle;                 /* how many calls came each time; they end with this node */
     const char *domain;              /* of all below; "" = several. Equal ones are one pointer. */
+    int has_other_lines;             /* `line` is one of several from which it went on */
 };
 /* Nodes come in the order of the drawing: a node, then all that is below it, children with the larger value first. Their
  * numbers hold until the next add. */

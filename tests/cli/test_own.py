@@ -148,6 +148,11 @@ class Own(unittest.TestCase):
         diff = self.run_program("diff", "ways.ta", "../shop.ta", "-n", "0")
         self.assertRegex(diff, rf"(?m)  ways\.cpp:{line['direct']}  main$")
 
+    def test_the_tree_marks_a_line_that_is_one_of_several(self):
+        text = self.run_program("tree", "../shop.ta", "--collapse", "--min", "0")
+        self.assertRegex(text, r"(?m)  main  src/shop\.cpp:\d+, …$")
+        self.assertRegex(text, rf"(?m)text_grow  src/shop\.cpp:{line_of('grow')}$")
+
     def test_rows_add_up_whatever_is_skipped(self):
         whole = sum(row["size"] for row in json.loads(self.run_program("stats", "../shop.ta", "--json")))
         for more in ((), ("--no-skip",), ("--skip", "*"), ("--skip", "text_grow"), ("--by", "line"), ("--own", "std::*")):

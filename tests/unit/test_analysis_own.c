@@ -527,6 +527,23 @@ static void test_function_text_leaves_out_what_only_compilers_need(void)
     }
 }
 
+/* A node of the calling tree stands for all lines of its function that went on. */
+static void test_own_node_of_a_tree_tells_that_it_has_several_lines(void)
+{
+    struct ta_snapshot *snapshot =
+        program_of("7 1 " F("two") MAIN "\n5 1 two|f.c:2|/bin/app; " MAIN "\n"
+                                        "3 1 " F("one") MAIN "\n2 1 other||/bin/app; " F("one") MAIN "\n");
+    struct ta_calltree *tree = ta_calltree_create(TA_ORDER_DEFAULT, 0);
+    struct ta_calltree_node node;
+    size_t met = 0;
+    TEST_ASSERT_EQUAL_INT(0, ta_calltree_add(tree, snapshot, 0));
+    for (size_t i = 1; ta_calltree_get(tree, i, &node, sizeof node) == 0; i++, met++)
+        TEST_ASSERT_EQUAL_INT_MESSAGE(strcmp(node.name, "two") == 0, node.has_other_lines, node.name);
+    TEST_ASSERT_EQUAL_size_t(4, met);
+    ta_calltree_free(tree);
+    ta_snapshot_free(snapshot);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -554,5 +571,6 @@ int main(void)
     RUN_TEST(test_members_are_merged_and_the_largest_is_first);
     RUN_TEST(test_cumulative_once_counts_a_block_once_per_group_however_deep);
     RUN_TEST(test_function_text_leaves_out_what_only_compilers_need);
+    RUN_TEST(test_own_node_of_a_tree_tells_that_it_has_several_lines);
     return UNITY_END();
 }

@@ -73,11 +73,15 @@ def ask(what, said, has_registers=True):
     check("its places", "pointing.cpp" in path[1]["where"] and "make_shop" in path[1]["where"], path[1])
     check("who points to it", label["pointers"] == 1 and label["reached"] and
           int(label["referrers"][0]["address"], 16) == said["base"] + 16, label["referrers"])
+    words = text(what, "--at", hex(said["label"] + 4))
+    check("names are short", re.search(r"  make_shop$", words, re.M) and "make_shop()" not in words, words)
     special = why(what, hex(said["special"]))
     check("class of a block", special["place"].get("type") == "shop::special_item", special["place"])
     stack = why(what, hex(said["on_stack"]))
     on_stacks = [root for root in stack["referrers"] if root["kind"] == "stack"]
     check("a pointer on a stack", on_stacks and all(root.get("name") == "wait_in_thread(void*)" for root in on_stacks), stack)
+    words = text(what, "--at", hex(said["on_stack"]))
+    check("its frame has a short name", re.search(r"in the frame of wait_in_thread$", words, re.M), words)
     thread = why(what, hex(said["of_thread"]))
     check("thread-local storage", thread["reached"], thread)
     mapping = why(what, hex(said["of_mapping"]))
