@@ -108,6 +108,14 @@ static void test_stacks_variables_and_functions_are_told(void)
     expect((const void *)(uintptr_t)allocates_for_describe, ": allocates_for_describe (");
 }
 
+/* The allocator has reserved more than it has made pages of. */
+static void test_memory_of_the_allocator_without_a_block_is_told(void)
+{
+    char *block = malloc(4 << 20);
+    expect(block + (40 << 20), ": in memory of the allocator, but in no live block: it was freed, or is a header\n");
+    free(block);
+}
+
 static void test_what_nobody_knows_is_told_as_such(void)
 {
     expect(NULL, "0x0: the null pointer\n");
@@ -175,6 +183,7 @@ int main(int argc, char **argv)
     RUN_TEST(test_the_domain_of_a_block_is_named);
     RUN_TEST(test_a_freed_block_is_told_with_both_stacks);
     RUN_TEST(test_stacks_variables_and_functions_are_told);
+    RUN_TEST(test_memory_of_the_allocator_without_a_block_is_told);
     RUN_TEST(test_what_nobody_knows_is_told_as_such);
     RUN_TEST(test_a_small_buffer_gets_what_fits_and_the_length_of_all);
     RUN_TEST(test_signal_handlers_are_answered);

@@ -284,6 +284,25 @@ NOINLINE static void *far_down(int depth)
     return block;
 }
 
+/* Tracing has begun, and there is no memory for it in this thread: that is said, not that nothing is traced. */
+static int tracks_without_memory(int unused)
+{
+    (void)unused;
+    ta_free(ta_malloc(1));
+    if (ta_track(7, 4096, 100) != -2 || ta_start(30) != 0)
+        return 1;
+    ta__memory_inject_failure(1, 1);
+    if (ta_track(7, 4096, 100) != -1 || current() != 0)
+        return 2;
+    ta__memory_inject_failure(0, 0);
+    return 0;
+}
+
+static void test_an_address_cannot_be_tracked_without_memory(void)
+{
+    TEST_ASSERT_EQUAL_INT(0, in_child(tracks_without_memory, 0));
+}
+
 /* The n-th mapping of ours fails, and all later ones if sticky: what then works must work. */
 static int without_memory(int argument)
 {
@@ -720,6 +739,7 @@ int main(int count, char **words)
     RUN_TEST(test_call_sites_beyond_the_cap_fall_to_overflow_with_one_frame_too);
     RUN_TEST(test_numbers_of_leaves_begin_anew_and_blocks_stay_what_they_are);
     RUN_TEST(test_each_mapping_that_fails_leaves_the_program_running_and_the_numbers_true);
+    RUN_TEST(test_an_address_cannot_be_tracked_without_memory);
     RUN_TEST(test_little_address_space_is_shared_with_the_program);
     RUN_TEST(test_a_block_of_a_constructor_is_a_good_one);
     RUN_TEST(test_a_stack_of_a_million_frames_is_counted_to_65535);

@@ -93,6 +93,49 @@ NOINLINE static void *asked_here(void *block, size_t size)
     return block;
 }
 
+static void add_in_use(void *heap, uint32_t domain, void *sum)
+{
+    (void)domain;
+    *(size_t *)sum += ta__heap_in_use(heap);
+}
+
+static size_t held_by_heaps(void)
+{
+    size_t sum = ta__heap_in_use(ta__plain_heap);
+    ta__domain_heaps(add_in_use, &sum);
+    return sum;
+}
+
+/* Where a page has no block at hand, one is taken from what came back to it: one, and it is the one that is used. */
+static void back_and_forth(void)
+{
+    enum { BLOCKS = 3000, ROUNDS = 40 };
+    static void *blocks[BLOCKS];
+    size_t before = 0;
+    uint32_t random = 77;
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = ta_malloc(40);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2 * BLOCKS; i++) {
+            random = random * 1103515245 + 12345;
+            void **place = &blocks[(random >> 8) % BLOCKS];
+            *place = asked_here(*place, (random >> 28) % 2 == 0 ? 600 : 40);
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            blocks[i] = asked_here(blocks[i], 40);
+        if (round == 1)
+            before = held_by_heaps();
+    }
+    TEST_ASSERT_LESS_OR_EQUAL_size_t(before + 16384, held_by_heaps());
+    for (int i = 0; i < BLOCKS; i++)
+        ta_free(blocks[i]);
+}
+
+static void test_realloc_leaves_no_block_behind(void)
+{
+    for_each_limit(back_and_forth);
+}
+
 static void from_each_size_to_each(void)
 {
     for (size_t i = 0; i < SIZES * SIZES; i++) {
@@ -370,6 +413,7 @@ int main(void)
     RUN_TEST(test_aligned_blocks_are_counted_and_freed);
     RUN_TEST(test_small_aligned_blocks_stand_at_lines);
     RUN_TEST(test_lines_that_a_thread_left);
+    RUN_TEST(test_realloc_leaves_no_block_behind);
     RUN_TEST(test_calloc_is_zero_and_counted);
     RUN_TEST(test_health_has_what_the_tables_hold_as_far_as_there_is_room);
     return UNITY_END();
