@@ -9,6 +9,7 @@
 
 #include "analysis/cli/channel_client.h"
 #include "analysis/cli/cli.h"
+#include "analysis/cli/processes.h"
 
 struct ctl {
     pid_t process;
@@ -290,24 +291,40 @@ static int parse(struct ctl *ctl, int argc, char **argv)
     return 0;
 }
 
+/* The process, and the words behind it; `given` are numbers and words. */
+static int take_words(struct ctl *ctl, char **given, int count)
+{
+    char *end;
+    int numbers = 0;
+    while (numbers < count && given[numbers][strspn(given[numbers], "0123456789")] == '\0')
+        numbers++;
+    int processes = cli_processes_meant(given, numbers);
+    if (processes > 1)
+        return cli_error("ctl: one process, please, not %s and %s", given[0], given[1]);
+    long process = strtol(given[0], &end, 10);
+    if (*end != '\0' || process <= 0 || process > INT32_MAX)
+        return cli_error("ctl: expected the number of a process, not '%s'", given[0]);
+    ctl->process = (pid_t)process;
+    ctl->rest = given + (numbers > 0 ? numbers : 1);
+    ctl->rest_count = count - (int)(ctl->rest - given);
+    if (ctl->rest_count > 0) {
+        ctl->word = *ctl->rest++;
+        ctl->rest_count--;
+    }
+    return CLI_OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct ctl ctl = {.word = "status"};
     const char *why;
-    char *end;
     int parsed = parse(&ctl, argc, argv);
     if (parsed != 0)
         return parsed < 0 ? CLI_TROUBLE : cli_finish_output();
     if (optind >= argc)
         return cli_error("usage: tracealloc ctl %s", cli_ctl.arguments);
-    long process = strtol(argv[optind], &end, 10);
-    if (*end != '\0' || process <= 0 || process > INT32_MAX)
-        return cli_error("ctl: expected the number of a process, not '%s'", argv[optind]);
-    ctl.process = (pid_t)process;
-    if (optind + 1 < argc)
-        ctl.word = argv[optind + 1];
-    ctl.rest = argv + optind + 2;
-    ctl.rest_count = optind + 2 < argc ? argc - optind - 2 : 0;
+    if (take_words(&ctl, argv + optind, argc - optind) != CLI_OK)
+        return CLI_TROUBLE;
     const struct word *word = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i].name, ctl.word) == 0)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
+#include "analysis/cli/processes.h"
 #include "analysis/cli/watch.h"
 
 static const struct option long_options[] = {
@@ -43,6 +44,8 @@ static int run(int argc, char **argv)
     if (parsed != 0)
         return parsed < 0 ? CLI_TROUBLE : cli_finish_output();
     int is_program = optind > 0 && optind < argc && strcmp(argv[optind - 1], "--") == 0;
+    if (!is_program)
+        argc = optind + cli_processes_meant(argv + optind, argc - optind);
     if (optind >= argc || (!is_program && optind + 1 != argc))
         return cli_error("usage: tracealloc watch %s", cli_watch.arguments);
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/cli/places.h"
+#include "analysis/cli/processes.h"
 #include "analysis/cli/row_text.h"
 #include "analysis/cli/table.h"
 #include "analysis/cli/terminal.h"
@@ -167,7 +168,7 @@ int cli_inside_parse(struct cli_inside *inside, const struct cli_command *comman
             return -1;
     }
     inside->operands = argv + optind;
-    inside->operand_count = argc - optind;
+    inside->operand_count = cli_processes_meant(inside->operands, argc - optind);
     if (inside->operand_count < least || inside->operand_count > most)
         return cli_error("usage: tracealloc %s %s", command->name, command->arguments), -1;
     return 0;

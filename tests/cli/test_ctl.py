@@ -199,6 +199,43 @@ class Small(Case):
         self.assertIn('a.ta has no entry with the mark "after"', missing.stderr)
         self.assertEqual(sockets(process), [])
 
+    def test_who_watches_the_program_is_taken_for_it(self):
+        name = f"pidof{os.getpid()}"
+        shutil.copy(self.program, self.path(name))
+        program = self.begin(TRACEALLOC, "run", "-q", "-o", "a.ta", "--", self.path(name))
+        self.do("g 10")
+        children = f"/proc/{program}/task/{program}/children"
+        keeper = int(until(lambda: open(children).read().split(), "who watches it")[-1])
+        until(lambda: open(f"/proc/{keeper}/comm").read() == "tracealloc\n", "its name")
+        if shutil.which("pidof"):
+            listed = [int(number) for number in subprocess.run(["pidof", name], capture_output=True, text=True).stdout.split()]
+            self.assertEqual(sorted(listed), sorted([program, keeper]))
+
+        def answer(*words, status=0):
+            done = subprocess.run([TRACEALLOC, *map(str, words)], capture_output=True, text=True, cwd=self.folder)
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            return done.stdout if status == 0 else done.stderr
+
+        for named in ([keeper, program], [program, keeper], [keeper]):
+            self.assertRegex(answer("ctl", *named), rf"^{program}: tracing")
+            self.assertEqual(answer("ctl", *named, "mark", "7"), f"{program}: marked\n")
+            self.assertEqual([one["process"] for one in json.loads(answer("memory", *named, "--json"))], [program])
+            self.assertIn(f"process {program} in now.ta", answer("take", *named, "-o", "now.ta"))
+            self.assertEqual(self.grown("now.ta"), 10)
+            self.assertIn(f"(process {program})", answer("leaks", *named))
+            self.assertIn(f"(process {program})", answer("retained", *named))
+            self.assertIn("0x10 ", answer("why", "0x10", *named))
+            self.assertIn("needs a terminal", answer("watch", *named, status=2))
+        # One that is named twice is meant twice; two programs are two.
+        self.assertEqual([one["process"] for one in json.loads(answer("memory", program, program, "--json"))], [program] * 2)
+        first, other = program, self.begin(TRACEALLOC, "run", "-q", "-o", "b.ta", "--", self.path(name))
+        self.assertEqual([one["process"] for one in json.loads(answer("memory", keeper, other, first, "--json"))], [other, first])
+        self.assertIn(f"one process, please, not {other} and {first}", answer("ctl", other, keeper, status=2))
+        # A program of the same name is itself.
+        shutil.copy(self.program, self.path("tracealloc"))
+        same = self.begin(TRACEALLOC, "run", "-q", "-o", "c.ta", "--", self.path("tracealloc"))
+        self.assertRegex(answer("ctl", same), rf"^{same}: tracing")
+
     def test_stopped_again_and_never_started(self):
         process = self.begin(TRACEALLOC, "run", "--stopped", "-o", "a.ta", "--", self.program)
         self.process.stdin.close()
