@@ -180,7 +180,7 @@ struct ta__options {
     char text[512];      /* as given */
 
     /* For snapshot/triggers/autostart.c: snapshots that the program knows nothing of. */
-    char output[256];    /* file name pattern; "" = none */
+    char output[4096];   /* file name pattern; "" = none */
     int is_series;       /* all snapshots as entries of one file */
     uint64_t file_limit; /* bytes of that file; 0 = none was given */
     int is_paced;        /* by growth and time, as many as a long run can bear */
@@ -194,12 +194,13 @@ struct ta__options {
     int has_blocks;             /* snapshots have every live block */
     int has_channel;            /* others of the user may steer it: tracealloc ctl */
     int process;                /* the one that the user started, 0 = not known: others share its variables */
-    char family[256];           /* pattern of the folder in which those others have PID.ta; "" = beside the output */
+    char family[4096];          /* pattern of the folder in which those others have PID.ta; "" = beside the output */
     uint64_t process_namespace; /* of processes, that of who started it; 0 = not known */
     int no_follow;              /* those others are not traced */
 
     int domains_at_exit;
-    char rules[256]; /* path of a file; "" = none */
+    int only_checks;  /* whoever asks wants to know whether they are right */
+    char rules[4096]; /* path of a file; "" = none */
 };
 extern struct ta__options ta__options;
 /* Reads the environment; ends the process with status 1 when a value is wrong. */

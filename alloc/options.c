@@ -56,7 +56,7 @@ static int environment_from_proc(const char *name, char *buffer, size_t room)
 
 const char *ta__environment(const char *name)
 {
-    static char from_proc[2][512];
+    static char from_proc[2][16384];
     static int from_proc_used;
     if (getauxval(AT_SECURE) != 0)
         return NULL;
@@ -345,6 +345,11 @@ static int set_domains_at_exit(const char *value, size_t length)
     return ta__options.domains_at_exit || span_is(value, length, "0");
 }
 
+static int set_check(const char *value, size_t length)
+{
+    return yes_or_no(value, length, &ta__options.only_checks);
+}
+
 static int set_process(const char *value, size_t length)
 {
     int64_t number = size_number(value, length);
@@ -379,7 +384,7 @@ static const struct option {
     {"headers", set_headers, "traced or always"},
     {"remember_frees", set_remember_frees, "a number up to 4194304"},
     {"purge_delay", set_purge_delay, "milliseconds from 0 to 1000000, or never"},
-    {"output", set_output, "a file name of at most 255 bytes"},
+    {"output", set_output, "a file name of at most 4095 bytes"},
     {"ends", set_ends, "yes or no"},
     {"series", set_series, "yes, no or auto"},
     {"file_limit", set_file_limit, "a size of at least 64KiB, such as 50MiB"},
@@ -392,11 +397,12 @@ static const struct option {
     {"blocks", set_blocks, "yes or no"},
     {"control", set_control, "yes or no"},
     {"process", set_process, "the number of a process"},
-    {"family", set_family, "the name of a folder, at most 255 bytes"},
+    {"family", set_family, "the name of a folder, at most 4095 bytes"},
     {"namespace", set_namespace, "the number of a namespace of processes"},
     {"follow", set_follow, "yes or no"},
-    {"rules", set_rules, "the path of a file, at most 255 bytes"},
+    {"rules", set_rules, "the path of a file, at most 4095 bytes"},
     {"domains_at_exit", set_domains_at_exit, "0 or 1"},
+    {"check", set_check, "yes or no"},
 };
 
 static void refuse_value(const char *key, const char *value, size_t length, const char *expects)
@@ -452,6 +458,8 @@ void ta__options_read(void)
     int saved_errno = errno;
     read_frames(ta__environment("TRACEALLOC"));
     read_options(ta__environment("TRACEALLOC_OPTIONS"));
+    if (ta__options.only_checks)
+        _exit(0);
     if (ta__options.no_follow && ta__options.process != getpid()) {
         ta__options.nframe = 0;
         ta__options.output[0] = '\0';

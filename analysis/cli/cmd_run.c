@@ -26,14 +26,13 @@
 #include "analysis/cli/family.h"
 #include "analysis/cli/file_opener.h"
 #include "analysis/cli/gate.h"
+#include "analysis/cli/library_options.h"
 #include "analysis/cli/program.h"
 #include "analysis/cli/recordings.h"
+#include "analysis/cli/run_output.h"
 #include "analysis/cli/run_rules.h"
 
 enum { RUN_BAD_FRAMES = 1, RUN_LEAKS = 1, RUN_TROUBLE = 125, RUN_REFUSED = 126, RUN_MISSING = 127 };
-
-/* The runtime takes file names of this many bytes. */
-#define OUTPUT_MAX 255
 
 struct settings {
     const char *frames; /* NULL = not given */
@@ -113,17 +112,14 @@ static void add_rules(struct settings *settings, const char *program)
 /* Python's grammar: leading blanks, a sign, decimal digits. Empty and 0 mean: do not trace. */
 static void check_frames(const char *name, const char *text)
 {
+    static const char allowed[] = "1 to 65535 frames, or 0 or nothing to record nothing";
     const char *at = text + strspn(text, " \t\n\v\f\r");
     at += *at == '+';
     size_t digits = strspn(at, "0123456789");
     errno = 0;
     unsigned long number = strtoul(at, NULL, 10);
-    if (*text != '\0' && (digits == 0 || at[digits] != '\0' || errno != 0 || number > INT_MAX)) {
-        cli_error("%s: invalid number of frames", name);
-        fail(RUN_BAD_FRAMES);
-    }
-    if (*text != '\0' && number > TA_NFRAME_MAX) {
-        cli_error("the number of frames must be in range [1; 65535]");
+    if (*text != '\0' && (digits == 0 || at[digits] != '\0' || errno != 0 || number > TA_NFRAME_MAX)) {
+        cli_error("run: %s=%s: expected %s", name, text, allowed);
         fail(RUN_BAD_FRAMES);
     }
 }
@@ -228,9 +224,9 @@ static void parse(struct settings *settings, int argc, char **argv)
     }
     const char *variable = getenv("TRACEALLOC");
     if (variable != NULL)
-        check_frames("TRACEALLOC", variable);
+        check_frames("the variable TRACEALLOC", variable);
     if (settings->frames != NULL)
-        check_frames("--nframe=NFRAME", settings->frames);
+        check_frames("--nframe", settings->frames);
     else
         settings->frames = variable != NULL ? variable : "65535";
 }
@@ -282,59 +278,17 @@ char *cli_find_library(void)
     return library;
 }
 
-/* ---- the output ---- */
-
-/* What is there already and is no file: it is written to as it is, and the folder need not allow more. */
-static int is_device_or_pipe(const char *name)
+/* Nothing is started with options that the library does not take: those of the variable, and ours. */
+static void check_options(const struct settings *settings, const char *library)
 {
-    struct stat status;
-    return stat(name, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
-}
-
-/* The pattern for the runtime: absolute, because programs change their folder. */
-static char *output_pattern(const struct settings *settings)
-{
-    char *name = settings->output != NULL ? cli_text("%s", settings->output) : NULL;
-    if (name == NULL) {
-        const char *slash = strrchr(settings->program[0], '/');
-        name = cli_text("tracealloc.%s.%%p.ta", slash != NULL ? slash + 1 : settings->program[0]);
-    }
-    char folder[PATH_MAX];
-    if (*name != '/' && getcwd(folder, sizeof folder) != NULL) {
-        char *absolute = cli_text("%s/", folder), *escaped = cli_allocate(2 * strlen(absolute) + strlen(name) + 1, 1);
-        char *to = escaped;
-        for (const char *from = absolute; *from != '\0'; from++) {
-            *to++ = *from;
-            if (*from == '%')
-                *to++ = '%';
-        }
-        strcpy(to, name);
-        free(absolute);
-        free(name);
-        name = escaped;
-    }
-    if (strchr(name, ',') != NULL) {
-        cli_error("run: %s: a name with a comma cannot be passed on: choose another with --output", name);
+    const char *variable = getenv("TRACEALLOC_OPTIONS");
+    char *refused = cli_library_refuses(library, variable != NULL ? variable : "");
+    if (refused != NULL)
+        cli_error("run: the variable TRACEALLOC_OPTIONS: %s", refused);
+    else if ((refused = cli_library_refuses(library, settings->options)) != NULL)
+        cli_error("run: --%s", refused);
+    if (refused != NULL)
         fail(RUN_TROUBLE);
-    }
-    if (strlen(name) > OUTPUT_MAX) {
-        cli_error("run: %s: the name is longer than %d bytes: choose another with --output", name, OUTPUT_MAX);
-        fail(RUN_TROUBLE);
-    }
-    struct stat status;
-    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
-        cli_error("run: %s: is a folder: name a file in it with --output", name);
-        fail(RUN_TROUBLE);
-    }
-    int is_special = is_device_or_pipe(name);
-    char *slash = strrchr(name, '/');
-    *slash = '\0';
-    if (!is_special && strchr(name, '%') == NULL && access(*name != '\0' ? name : "/", W_OK | X_OK) != 0) {
-        cli_error("run: %s: %s: no recording can be written there", name, strerror(errno));
-        fail(RUN_TROUBLE);
-    }
-    *slash = '/';
-    return name;
 }
 
 /* ---- the last words ---- */
@@ -382,7 +336,7 @@ static int tell(const struct settings *settings, const char *pattern, const char
         if (found.count > 0)
             cli_recordings_tell(&found, index, settings->wants_peak, settings->is_series, settings->shows_top);
         else
-            cli_recordings_tell_none(status);
+            cli_recordings_tell_none(pattern, status);
     }
     int answer = settings->fails_on_leak ? judge(settings, &found) : CLI_OK;
     free(index);
@@ -445,9 +399,9 @@ static char *family_of(const struct settings *settings, const char *pattern, pid
     if (settings->output != NULL && strstr(settings->output, "%p") != NULL)
         return NULL;
     char *folder = cli_family_folder_of(pattern, process);
-    if (folder == NULL || (strlen(folder) <= OUTPUT_MAX && cli_family_make(folder) == 0))
+    if (folder == NULL || (cli_run_output_fits_folder(folder) && cli_family_make(folder) == 0))
         return folder;
-    if (!is_device_or_pipe(pattern))
+    if (!cli_run_output_is_pipe(pattern))
         cli_warning("run: %s: no folder for the recordings of further processes: they get names beside it", folder);
     free(folder);
     return NULL;
@@ -550,7 +504,11 @@ static int run(int argc, char **argv)
         return state == CLI_PROGRAM_MISSING ? RUN_MISSING : RUN_REFUSED;
     }
     add_rules(&settings, path);
-    char *library = cli_find_library(), *pattern = output_pattern(&settings);
+    char *library = cli_find_library();
+    check_options(&settings, library);
+    char *pattern = cli_run_output(settings.output, settings.program[0]);
+    if (pattern == NULL)
+        return RUN_TROUBLE;
     prepare_environment(&settings, library, pattern);
     free(library);
 

@@ -25,7 +25,7 @@
 #include "analysis/cli/family.h"
 #include "analysis/cli/recordings.h"
 
-enum { TOKEN_LENGTH = 32, PACKET_ROOM = 4096 + TOKEN_LENGTH + 1, REASONS_MOST = 100, REASONS_SHOWN = 3 };
+enum { TOKEN_LENGTH = 32, PACKET_ROOM = 2 * 4096 + TOKEN_LENGTH + 64, REASONS_MOST = 100, REASONS_SHOWN = 3 };
 enum { STRANGERS_MOST = 256 };
 
 /* What processes said of what is missing: each text once. */

@@ -18,6 +18,7 @@
 #include "analysis/cli/cli.h"
 #include "analysis/cli/end_words.h"
 #include "analysis/cli/file_opener.h"
+#include "analysis/cli/run_output.h"
 
 /* Fewer entries tell no course (docs/growth.md). */
 enum { COURSE_LEAST = 4 };
@@ -309,12 +310,26 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
     free(of_run);
 }
 
-void cli_recordings_tell_none(int status)
+/* A process has said where it wrote. */
+static int is_written(void)
+{
+    size_t count;
+    const struct cli_process *processes = cli_opener_processes(&count);
+    for (size_t i = 0; i < count; i++)
+        if (processes[i].path != NULL)
+            return 1;
+    return 0;
+}
+
+void cli_recordings_tell_none(const char *pattern, int status)
 {
     size_t running = cli_opener_running();
     if (cli_opener_tell_failures() > 0)
         return;
-    if (running > 0)
+    if (cli_run_output_is_pipe(pattern) && is_written())
+        fprintf(stderr, "tracealloc: the recording went into the pipe %s: who reads it there has it\n",
+                cli_relative_path((char *)(uintptr_t)pattern));
+    else if (running > 0)
         fprintf(stderr, "tracealloc: no recording yet: %zu process%s still run%s in the background\n", running,
                 running > 1 ? "es" : "", running > 1 ? "" : "s");
     else if (WIFSIGNALED(status))

@@ -16,7 +16,8 @@
 #include "base/bytes.h"
 #include "base/small_file.h"
 
-enum { PART_ROOM = 48, PACKET_ROOM = 4096 + PART_ROOM, WAIT_SECONDS = 3 };
+/* Two paths, and what stands before and behind them. */
+enum { PATH_ROOM = 4096, PART_ROOM = 48, TEXT_ROOM = 2 * PATH_ROOM + PART_ROOM, WAIT_SECONDS = 3 };
 
 static struct {
     char name[PART_ROOM], token[PART_ROOM]; /* "" = nobody to ask */
@@ -66,16 +67,12 @@ static int connect_to_opener(int flags)
 
 static int send_bytes(int connection, char kind, const char *text, size_t length)
 {
-    char packet[PACKET_ROOM];
-    size_t token = strlen(opener.token);
-    if (length > sizeof packet - token - 1) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(packet, opener.token, token);
-    packet[token] = kind;
-    memcpy(packet + token + 1, text, length);
-    return send(connection, packet, token + 1 + length, MSG_NOSIGNAL) < 0 ? -1 : 0;
+    struct iovec parts[] = {
+        {opener.token, strlen(opener.token)}, {&kind, 1}, {(void *)(uintptr_t)text, length < TEXT_ROOM ? length : 0}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = sizeof parts / sizeof *parts};
+    if (length >= TEXT_ROOM)
+        return errno = ENAMETOOLONG, -1;
+    return sendmsg(connection, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
 static int send_packet(int connection, char kind, const char *text)
@@ -168,10 +165,10 @@ int ta__opener_open(const char *path, enum ta__opener_way way)
 
 static int ask_to_replace(const struct ta__new_file *file, struct ta__identity former)
 {
-    char parts[PACKET_ROOM];
+    char parts[TEXT_ROOM];
     size_t first = strlen(file->temporary) + 1, second = strlen(file->path) + 1;
     int descriptor = -1;
-    if (first + second + PART_ROOM > sizeof parts - PART_ROOM - 1)
+    if (first + second + PART_ROOM > sizeof parts)
         return errno = ENAMETOOLONG, -1;
     memcpy(parts, file->temporary, first);
     memcpy(parts + first, file->path, second);
@@ -224,7 +221,7 @@ static void compose(char *packet, size_t room, pid_t process, const char *text, 
 
 void ta__opener_tell(char kind, pid_t process, const char *text, const char *more)
 {
-    char packet[4096];
+    char packet[PATH_ROOM + 512];
     int saved_errno = errno;
     int is_keeper = opener.keeper != 0 && opener.keeper == getpid();
     int connection = is_keeper ? opener.kept : connect_to_opener(0);

@@ -252,7 +252,7 @@ static void test_signals_are_those_that_no_fault_raises(void)
 
 static void name_in_child(void *argument)
 {
-    char text[600], name[300];
+    static char text[5000], name[4400];
     size_t length = *(const size_t *)argument;
     static const char *const keys[] = {"output", "family", "rules"};
     for (size_t i = 0; i < 3; i++) {
@@ -271,11 +271,39 @@ static void name_in_child(void *argument)
 
 static void test_names_are_whole_or_refused(void)
 {
-    static const size_t lengths[] = {1, 200, 255, 0, 256, 290};
+    static const size_t lengths[] = {1, 255, 4095, 0, 4096, 4390};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct child_result result;
         child_run(&result, name_in_child, (void *)(uintptr_t)&lengths[i]);
         TEST_ASSERT_EQUAL_INT(i < 3 ? 0 : 1, result.exit_status);
+    }
+}
+
+static void check_in_child(void *argument)
+{
+    setenv("TRACEALLOC_OPTIONS", argument, 1);
+    memset(&ta__options, 0, sizeof ta__options);
+    ta__options_read();
+    _exit(OTHER);
+}
+
+/* tracealloc run asks so. */
+static void test_a_process_that_only_checks_ends_with_the_answer(void)
+{
+    static const struct {
+        const char *options, *said;
+        int status;
+    } cases[] = {
+        {"check=yes", "", 0},
+        {"check=yes,interval=1,output=x", "", 0},
+        {"check=yes,interval=-1", "tracealloc: TRACEALLOC_OPTIONS: interval=-1: expected seconds, at least 0.01\n", 1},
+        {"check=no,interval=1", "", OTHER},
+        {"check=maybe", "tracealloc: TRACEALLOC_OPTIONS: check=maybe: expected yes or no\n", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct child_result result;
+        child_run(&result, check_in_child, (void *)(uintptr_t)cases[i].options);
+        TEST_ASSERT_EQUAL_STRING(cases[i].said, result.text);
+        TEST_ASSERT_EQUAL_INT(cases[i].status, result.exit_status);
     }
 }
 
@@ -379,6 +407,7 @@ int main(int count, char **words)
     RUN_TEST(test_words_are_taken_as_they_are_written);
     RUN_TEST(test_signals_are_those_that_no_fault_raises);
     RUN_TEST(test_names_are_whole_or_refused);
+    RUN_TEST(test_a_process_that_only_checks_ends_with_the_answer);
     RUN_TEST(test_frames_are_a_number_in_range);
     RUN_TEST(test_the_environment_is_read_from_proc_where_libc_has_none);
     RUN_TEST(test_domains_are_told_at_exit_where_that_is_asked_for);
