@@ -116,6 +116,7 @@ void *ta__allocate(const struct ta__request *request, struct ta__caller caller);
 /* aligned.c: the same for what has no other wishes than a power of two, which small blocks get without more ado. */
 void *ta__allocate_aligned(size_t alignment, size_t size, struct ta__caller caller);
 void ta__release(void *user);
+void ta__release_for(void *user, const struct ta__caller *caller);
 /* Inside an operation: a block of a destroyed domain goes, if it is still one. */
 void ta__release_dead(void *user, uint32_t domain);
 /* TA__DOMAIN_AMBIENT: the block keeps its domain. */
@@ -146,8 +147,14 @@ void ta__blocks_visit(void (*visit)(const struct ta__source_block *block, void *
 void ta__misuse(const char *call, void *user);
 /* `user` is, or most likely was, a block of a domain that was destroyed. Reported once, counted always, ignored. */
 void ta__misuse_dead(const char *call, void *user);
-/* `user` is none of ours: counted. */
-void ta__foreign(void *user);
+/* `user` is none of ours: counted; the first is noted, inside an operation. `caller`: who freed it; NULL = not known. */
+void ta__foreign(struct ta__thread *self, uint32_t gate, const void *user, const struct ta__caller *caller);
+struct ta__foreign_free {
+    uint64_t user;
+    uint64_t frames[8]; /* return addresses, most recent first, 0 behind the last */
+};
+/* The first such; 0: there was none. */
+int ta__foreign_first(struct ta__foreign_free *found);
 
 /* ---- block_around.c ---------------------------------------------------------------------------------------------- */
 

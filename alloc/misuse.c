@@ -1,7 +1,8 @@
 /* misuse.c: wrong pointers given to free and realloc.
  *
  *      the pointer is …                          what happens
- *      in no page of ours                        ignored and counted: it may belong to another allocator
+ *      in no page of ours                        ignored and counted: it may belong to another allocator; where the
+ *                                                first was freed is kept for who asks (tracealloc run and info say it)
  *      in our memory, but no live block          one line; then abort, or leak with on_corruption=leak
  *      a block whose header was written over     the same; the block in front of it is named, whose end it was most likely
  *      the same where a destroyed domain was      one line for the first; ignored and counted
@@ -18,11 +19,33 @@
 
 #include "base/atomics.h"
 #include "base/message.h"
+#include "trace/capture.h"
 
-void ta__foreign(void *user)
+static struct {
+    uint32_t is_begun, is_whole;
+    struct ta__foreign_free first;
+} foreign;
+
+void ta__foreign(struct ta__thread *self, uint32_t gate, const void *user, const struct ta__caller *caller)
 {
-    (void)user;
+    enum { FRAMES = sizeof foreign.first.frames / sizeof *foreign.first.frames };
     ta__add_relaxed(&ta__trace_events.foreign_frees, 1);
+    if (ta__load_relaxed(&foreign.is_begun) != 0 || __atomic_exchange_n(&foreign.is_begun, 1, __ATOMIC_RELAXED) != 0)
+        return;
+    foreign.first.user = (uintptr_t)user;
+    int is_traced = caller != NULL && (gate & TA__GATE_TRACING) != 0 && !self->no_trace;
+    uint32_t leaf = is_traced ? ta__capture(self, caller->ip, caller->sp, caller->fp, 0) : 0;
+    if ((leaf == 0 || ta__leaf_frames(leaf, foreign.first.frames, FRAMES) == 0) && caller != NULL)
+        foreign.first.frames[0] = caller->ip;
+    ta__store_release(&foreign.is_whole, 1u);
+}
+
+int ta__foreign_first(struct ta__foreign_free *found)
+{
+    if (ta__load_acquire(&foreign.is_whole) == 0)
+        return 0;
+    *found = foreign.first;
+    return 1;
 }
 
 static void send(struct ta__message *line, void *unused)

@@ -77,7 +77,7 @@ __attribute__((noinline)) void ta__free_remembering(void *user, struct ta__threa
         ta__end(inside, gate);
     }
     if (user != NULL)
-        ta__release(user);
+        ta__release_for(user, &caller);
 }
 
 static int is_of(const struct ta__remembered_free *record, uintptr_t address, int is_again)

@@ -110,11 +110,12 @@ void ta__end_look(struct ta__look *look)
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* 0 when `user` is no live block of ours that may be used; says so and counts it. */
-static int examine(const char *call, void *user, struct ta__live_block *live)
+static int examine(struct ta__thread *self, uint32_t gate, const char *call, void *user, struct ta__live_block *live,
+                   const struct ta__caller *caller)
 {
     if (!ta__live_block(user, live)) {
         if (ta__heap_page(user) == NULL && !ta__heap_reaches(user))
-            ta__foreign(user);
+            ta__foreign(self, gate, user, caller);
         else if (ta__domain_stood_at(user)) /* perhaps without a page: it was given back when the block was freed */
             ta__misuse_dead(call, user);
         else
@@ -396,10 +397,10 @@ static void free_block(const struct ta__live_block *live)
         ta__heap_free(live->page, live->block);
 }
 
-static void release(struct ta__thread *self, uint32_t gate, void *user)
+static void release(struct ta__thread *self, uint32_t gate, void *user, const struct ta__caller *caller)
 {
     struct ta__live_block live;
-    if (!examine("free", user, &live))
+    if (!examine(self, gate, "free", user, &live, caller))
         return;
     uint32_t domain = live.domain;
     ta__domain_discharge(self, domain, live.size);
@@ -409,7 +410,7 @@ static void release(struct ta__thread *self, uint32_t gate, void *user)
     free_block(&live);
 }
 
-void ta__release(void *user)
+void ta__release_for(void *user, const struct ta__caller *caller)
 {
     if (ta__emergency_owns(user)) {
         ta__emergency_free(user);
@@ -422,8 +423,15 @@ void ta__release(void *user)
         release_without_thread(user);
         return;
     }
-    release(self, gate, user);
+    release(self, gate, user, caller);
     ta__end(self, gate);
+}
+
+/* Entered by jumps from free itself. */
+__attribute__((noinline)) void ta__release(void *user)
+{
+    struct ta__caller caller = TA__CALLER();
+    ta__release_for(user, &caller);
 }
 
 void ta__thread_free_deferred(struct ta__thread *self)
@@ -432,7 +440,7 @@ void ta__thread_free_deferred(struct ta__thread *self)
     struct deferred *deferred = __atomic_exchange_n(&self->deferred, NULL, __ATOMIC_ACQ_REL);
     while (deferred != NULL) {
         struct deferred *next = deferred->next;
-        release(self, gate, deferred->user);
+        release(self, gate, deferred->user, NULL);
         ta__emergency_free(deferred);
         deferred = next;
     }
@@ -499,7 +507,7 @@ static void *reallocate(struct ta__thread *self, uint32_t gate, void *user, size
                         const struct ta__caller *caller)
 {
     struct ta__live_block live;
-    if (!examine("realloc", user, &live) || !ta__size_is_sane(size, 0))
+    if (!examine(self, gate, "realloc", user, &live, caller) || !ta__size_is_sane(size, 0))
         return NULL;
     uint32_t home = live.domain;
     /* Without a word from the caller the block stays where it is, whatever the scope or the rules say now. */
@@ -536,7 +544,7 @@ void *ta__reallocate(void *user, size_t size, uint64_t domain, struct ta__caller
     if (user == NULL)
         return ta__allocate(&(struct ta__request){.size = size, .domain = domain}, caller);
     if (size == 0) {
-        ta__release(user);
+        ta__release_for(user, &caller);
         return NULL;
     }
     uint32_t gate;

@@ -62,7 +62,7 @@ static void add_facts(struct cli_table *table, struct ta_snapshot *snapshot, con
 
 static void add_metadata(struct cli_table *table, struct ta_snapshot *snapshot, const char *key, const char *value)
 {
-    static const char *const ours[] = {"process.", "faults.", "crash.", "run", "missing"};
+    static const char *const ours[] = {"process.", "faults.", "crash.", "foreign.", "run", "missing"};
     char *place = cli_place_of_key(snapshot, key, value);
     if (place != NULL)
         value = place;

@@ -1,6 +1,7 @@
 /* end_words.c: see end_words.h. */
 #include "analysis/cli/end_words.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,28 @@ char *cli_crash_block_text(struct ta_snapshot *snapshot)
         return NULL;
     char *way = way_text(snapshot, "crash.block.frame.", 6);
     char *text = cli_text("%s%s%s", block, *way != '\0' ? ", asked for in " : "", way);
+    free(way);
+    return text;
+}
+
+/* ---- frees of what is no block ---- */
+
+char *cli_foreign_text(struct ta_snapshot *snapshot)
+{
+    struct ta_snapshot_info info;
+    if (ta_snapshot_info(snapshot, &info, sizeof info) != 0 || info.foreign_frees == 0)
+        return NULL;
+    const char *address = ta_snapshot_metadata(snapshot, "foreign.address");
+    char *way = way_text(snapshot, "foreign.frame.", 6), *first = cli_text("%s", "");
+    if (address != NULL) {
+        free(first);
+        first = cli_text("%s%s%s%s", info.foreign_frees == 1 ? ": " : ", the first of ", address,
+                         *way != '\0' ? ", in " : "", way);
+    }
+    char *text = info.foreign_frees == 1 ? cli_text("1 free of an address that is no block was ignored%s", first)
+                                         : cli_text("%" PRIu64 " frees of addresses that are no blocks were ignored%s",
+                                                    info.foreign_frees, first);
+    free(first);
     free(way);
     return text;
 }

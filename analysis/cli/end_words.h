@@ -9,6 +9,8 @@
 char *cli_crash_text(struct ta_snapshot *snapshot);
 /* "5000 bytes into a live block of 67108864 bytes, asked for in main (list.c:3)"; NULL when the address belongs to none. */
 char *cli_crash_block_text(struct ta_snapshot *snapshot);
+/* "1 free of an address that is no block was ignored: 0x10, in main (list.c:3)"; NULL when there was none. For free(). */
+char *cli_foreign_text(struct ta_snapshot *snapshot);
 /* A program that gave back nearly all of it has its answer at the peak. */
 int cli_is_nearly_gone(uint64_t live, uint64_t peak);
 /* Where the rest of the process is, when malloc had less than half of it: "the process had 89.0 MiB at most: 60.0 MiB mapped

@@ -199,6 +199,14 @@ static void tell_crash(struct ta_snapshot *snapshot, const char *name)
     free(block);
 }
 
+static void tell_foreign(struct ta_snapshot *snapshot)
+{
+    char *text = cli_foreign_text(snapshot);
+    if (text != NULL)
+        fprintf(stderr, "tracealloc: %s\n", text);
+    free(text);
+}
+
 /* Large ones are left to who asks for them. */
 enum { FACTS_FILE_MOST = 100 << 20 };
 
@@ -234,6 +242,7 @@ static void tell_facts(const struct cli_recording *row, int end)
     if (snapshot != NULL) {
         tell_sudden_end(snapshot, end);
         tell_crash(snapshot, name);
+        tell_foreign(snapshot);
         tell_memory(snapshot);
     }
     ta_snapshot_free(snapshot);

@@ -17,6 +17,7 @@
 #include "snapshot/triggers/crash.h"
 #include "snapshot/triggers/keeper.h"
 #include "snapshot/triggers/memory_kinds.h"
+#include "snapshot/triggers/stack_step.h"
 #include "snapshot/write/file_request.h"
 #include "snapshot/write/take.h"
 #include "trace/unwind/debug_section.h"
@@ -41,6 +42,23 @@ static int is_one_of_many(const char *reason)
     return 0;
 }
 
+/* Where the first pointer was freed that is none of ours; how many there were, each entry has anyway. */
+static void describe_foreign(struct ta__pairs *pairs)
+{
+    struct ta__foreign_free first;
+    struct ta__message message;
+    if (!ta__foreign_first(&first))
+        return;
+    ta__message_begin_plain(&message);
+    ta__message_hex(&message, first.user);
+    message.text[message.length] = '\0';
+    ta__pairs_add(pairs, "foreign.address", message.text);
+    for (size_t i = 0; i < sizeof first.frames / sizeof *first.frames && first.frames[i] != 0; i++) {
+        ta__place_text(&message, first.frames[i] - 1);
+        ta__pairs_add_row(pairs, "foreign.frame.", i, message.text);
+    }
+}
+
 /* What is expensive to find out is said in the last entry alone, and in those that the user asked for. */
 static void describe(struct ta__pairs *pairs, const char *reason)
 {
@@ -53,6 +71,8 @@ static void describe(struct ta__pairs *pairs, const char *reason)
     ta__memory_kinds_describe(pairs, !is_small);
     if (ta__triggers_lack() != NULL)
         ta__pairs_add(pairs, "missing", ta__triggers_lack());
+    if (!is_small)
+        describe_foreign(pairs);
     if (ta__crash_is_noted())
         ta__crash_describe(pairs);
 }

@@ -297,6 +297,29 @@ class Run(unittest.TestCase):
             self.assertRegex(done.stderr.decode(), rf"(?m)^tracealloc: SIGABRT, in {words}$")
             self.assertNotIn("misuse <", done.stderr.decode())
 
+    def test_frees_of_what_is_no_block_are_told(self):
+        with open("foreign.c", "w") as file:
+            file.write("#include <stdlib.h>\nvoid *volatile kept;\n"
+                       "__attribute__((noinline)) void give_back(void *at)\n{\n    free(at);\n    __asm__ volatile(\"\");\n}\n"
+                       "int main(int count, char **words)\n{\n    int here;\n    kept = malloc(100);\n"
+                       "    for (int i = 1; i < count; i++)\n        give_back(&here);\n"
+                       "    return realloc(words, 0) != NULL;\n}\n")
+        subprocess.run(["cc", "-g", "-O1", "-w", "-o", "foreign", "foreign.c"], check=True)
+        place = r"0x[0-9a-f]+, in give_back \(foreign\.c:5\)\n"
+        for options in ([], ["--nframe=1"], ["--nframe=9"], ["--sample=1MiB"]):
+            done = self.run_it(*options, "-o", "x.ta", "./foreign", "one", "two")
+            self.assertRegex(done.stderr.decode(), r"\ntracealloc: 3 frees of addresses that are no blocks were ignored, the first "
+                                                   "of " + place)
+        facts = self.facts("x.ta")
+        self.assertIn("3 (frees of pointers", facts["foreign frees"])
+        self.assertRegex(facts["foreign.frame.0"], "foreign.c:5 give_back ")
+        self.assertIn("foreign.address", facts)
+        done = self.run_it("-o", "x.ta", "./foreign")
+        self.assertRegex(done.stderr.decode(),
+                         r"\ntracealloc: 1 free of an address that is no block was ignored: 0x[0-9a-f]+, in main \(foreign\.c:14\)\n")
+        done = self.run_it("-o", "x.ta", "./leak")
+        self.assertNotIn(b"ignored", done.stderr)
+
     def test_entries_say_what_the_process_is_and_has(self):
         self.run_it("-q", "-o", "x.ta", "./leak", "7")
         facts = self.facts("x.ta")

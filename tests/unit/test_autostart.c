@@ -29,7 +29,7 @@ int (*ta__unpack_zstd)(uint8_t *to, size_t room, const uint8_t *from, size_t len
 static struct ta__trigger_options given;
 static void (*describer)(struct ta__pairs *pairs, const char *reason);
 static const char *run = "", *lack, *crash = "", *opener, *preload;
-static int fails, is_crash, outlives, status = -1, namespace_is_ours = 1, is_ready;
+static int fails, is_crash, foreign, outlives, status = -1, namespace_is_ours = 1, is_ready;
 
 #define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
 
@@ -109,6 +109,27 @@ void ta__memory_kinds_forget(void)
 void ta__memory_kinds_watch(uint64_t busy_ns)
 {
     (void)busy_ns;
+}
+
+/* `foreign`: how many frames are known of it, -1 = that it was. */
+int ta__foreign_first(struct ta__foreign_free *found)
+{
+    *found = (struct ta__foreign_free){.user = 0x7ff0};
+    for (int i = 0; i < foreign; i++)
+        found->frames[i] = 0x1001 + (uint64_t)i;
+    return foreign != 0;
+}
+
+void ta__place_text(struct ta__message *message, uint64_t ip)
+{
+    message->length = (size_t)sprintf(message->text, "at %llx", (unsigned long long)ip);
+}
+
+void ta__pairs_add_row(struct ta__pairs *pairs, const char *prefix, uint64_t row, const char *value)
+{
+    char key[40];
+    sprintf(key, "%s%llu", prefix, (unsigned long long)row);
+    ta__pairs_add(pairs, key, value);
 }
 
 int ta__crash_is_noted(void)
@@ -408,6 +429,15 @@ static void describe_all(void)
         say_unless_described("process=4711 sizes ", small[i]);
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
         say_unless_described("process=4711 memory.tracer=678 all ", large[i]);
+    foreign = -1;
+    say_unless_described("process=4711 memory.tracer=678 all foreign.address=0x7ff0 ", "exit");
+    foreign = 2;
+    say_unless_described("process=4711 memory.tracer=678 all foreign.address=0x7ff0 foreign.frame.0=at 1000 "
+                         "foreign.frame.1=at 1001 ",
+                         "end");
+    foreign = 8;
+    say_unless_described("process=4711 sizes ", "pace");
+    foreign = 0;
     run = "the-run";
     lack = "a helper";
     say_unless_described("run=the-run process=4711 sizes missing=a helper ", "pace");
