@@ -426,6 +426,11 @@ static int take_packet(int connection, char kind, char *text, const char *end)
         return 1;
     }
     struct cli_process *row = row_at(connection) != NULL ? row_at(connection) : row_of(process);
+    if (kind == 'U') {
+        pid_t parent = (pid_t)strtol(rest, &rest, 10);
+        row->parent = row->parent == 0 ? parent : row->parent;
+        rest += *rest == ' ';
+    }
     char *second = strchr(rest, ' ');
     if (second != NULL)
         *second++ = '\0';

@@ -15,6 +15,7 @@
 #include "snapshot/format/codec.h"
 #include "snapshot/triggers/channel.h"
 #include "snapshot/triggers/crash.h"
+#include "snapshot/triggers/end_text.h"
 #include "snapshot/triggers/keeper.h"
 #include "snapshot/triggers/memory_kinds.h"
 #include "snapshot/triggers/stack_step.h"
@@ -77,12 +78,15 @@ static void describe(struct ta__pairs *pairs, const char *reason)
         ta__crash_describe(pairs);
 }
 
-/* "3", "SIGSEGV"; "" when it was killed, or ended by a system call. */
+/* "3", "SIGSEGV"; "" when that is not known in the process: it was killed, or ended by a system call. */
 static void end_of(char *text, uint64_t room)
 {
-    const char *name = ta__crash_name();
-    if (*name != '\0' && strlen(name) < room)
-        strcpy(text, name);
+    char name[16] = "";
+    if (*ta__crash_name() == '\0' && ta__ending_signal() != 0)
+        ta__signal_text(name, ta__ending_signal());
+    const char *known = *name != '\0' ? name : ta__crash_name();
+    if (*known != '\0' && strlen(known) < room)
+        strcpy(text, known);
     else if (ta__exit_status() >= 0)
         ta__put_decimal(text, (uint64_t)ta__exit_status());
 }

@@ -23,10 +23,16 @@
 #include "tracealloc.h"
 
 static int exit_status = -1; /* of exit and _exit */
+static int end_signal;       /* by which the process is about to end */
 
 int ta__exit_status(void)
 {
     return exit_status;
+}
+
+int ta__ending_signal(void)
+{
+    return end_signal;
 }
 
 #if TRACEALLOC_OVERRIDE && defined(__GLIBC__)
@@ -92,6 +98,8 @@ static void on_end(int number, siginfo_t *info, void *context)
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigset_t set;
     (void)info, (void)context;
+    if (ta__triggers_are_here())
+        end_signal = number;
     ta__triggers_exit_now();
     __sigaction(number, &by_default, NULL);
     sigemptyset(&set);

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -116,6 +117,7 @@ int ta__keeper_let_through(int number, void (*handler)(int number))
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
+enum { SYSCALL_PIDFD_OPEN = 434 };
 enum { ROOM_BYTES = 1 << 20, AFTER_POINTER = 2304 /* what later members a newer libc has, nobody here reads */ };
 #define BELOW_MOST ((size_t)128 << 10)
 
@@ -212,6 +214,7 @@ static int keeper_main(void *argument)
     guard = &own;
     keeper->process = (pid_t)syscall(SYS_getpid);
     close_all_but((unsigned)keeper->descriptor);
+    keeper->ending = (int)syscall(SYSCALL_PIDFD_OPEN, keeper->owner, 0);
     setsid(); /* signals of the terminal and of the process group are the program's */
     prctl(PR_SET_NAME, "tracealloc");
     setrlimit(RLIMIT_CORE, &none);
@@ -240,8 +243,13 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
                                   -1, 0, TA__MAPPED_FOR_TABLES);
     if (room == MAP_FAILED)
         return errno = ENOMEM, -1;
-    *keeper = (struct ta__keeper){
-        .owner = getpid(), .room = room, .room_bytes = ROOM_BYTES, .work = work, .descriptor = descriptor};
+    *keeper = (struct ta__keeper){.owner = getpid(),
+                                  .room = room,
+                                  .room_bytes = ROOM_BYTES,
+                                  .work = work,
+                                  .end = -1,
+                                  .ending = -1,
+                                  .descriptor = descriptor};
     if (syscall(SYS_gettid) == keeper->owner && prctl(PR_GET_TID_ADDRESS, &keeper->alive) != 0)
         keeper->alive = NULL;
     char *storage = copy_storage(room);
@@ -448,9 +456,53 @@ void ta__keeper_take_rights(const struct ta__keeper *keeper)
     syscall(SYS_setresuid, user, user, user);
 }
 
+/* Field 52 of its line: there as soon as it is ending, and until somebody has waited for it. 0 means nothing before it has
+ * ended. */
+static void note_end(struct ta__keeper *keeper)
+{
+    char text[1024];
+    ta__small_file_of(keeper->owner, "stat", text, sizeof text);
+    const char *behind = strrchr(text, ')'), *at = behind; /* the name may hold anything */
+    for (int field = 2; at != NULL && field < 52; field++)
+        at = strchr(at + 1, ' ');
+    if (at != NULL && (ta__decimal_at(at) != 0 || behind[2] == 'Z'))
+        keeper->end = (int)ta__decimal_at(at);
+}
+
+/* As the kernel has it since 6.15; libc's headers of this age do not. */
+struct process_facts {
+    uint64_t mask, cgroup;
+    uint32_t numbers[11]; /* of processes, users and groups */
+    int32_t end;
+};
+enum { PIDFD_FACTS = 11, WANTS_END = 8 };
+
+/* From when somebody has waited for it. */
+static void note_former_end(struct ta__keeper *keeper)
+{
+    struct process_facts facts = {.mask = WANTS_END};
+    if (keeper->ending >= 0 && ioctl(keeper->ending, _IOWR(0xFF, PIDFD_FACTS, struct process_facts), &facts) == 0 &&
+        (facts.mask & WANTS_END) != 0)
+        keeper->end = facts.end;
+}
+
+int ta__keeper_end(struct ta__keeper *keeper)
+{
+    enum { LOOKS = 20, LOOK_MS = 2 };
+    for (int i = 0; i < LOOKS && keeper->end < 0; i++) {
+        if (i > 0)
+            nap_ms(LOOK_MS);
+        note_end(keeper);
+        note_former_end(keeper);
+    }
+    return keeper->end;
+}
+
 /* Children lose their parent when its last thread has ended: nobody runs in this memory from then on. */
 enum ta__owner ta__keeper_owner(struct ta__keeper *keeper)
 {
+    if (keeper->alive != NULL && ta__load_acquire(keeper->alive) == 0)
+        note_end(keeper);
     if (getppid() != keeper->owner)
         return TA__OWNER_ENDED;
     if (keeper->alive == NULL || ta__load_acquire(keeper->alive) != 0)

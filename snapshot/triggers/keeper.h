@@ -27,6 +27,8 @@ struct ta__keeper {
     void (*work)(void);
     uid_t user;
     gid_t group;
+    int end;        /* how the owner ended, as far as the keeper has seen, as wait tells it; -1 = not known */
+    int ending;     /* what tells it when the owner is gone, in the keeper alone; -1 = nothing does */
     int descriptor; /* kept open in the keeper, and there alone; -1 = none */
 };
 
@@ -59,6 +61,8 @@ int ta__keeper_let_through(int number, void (*handler)(int number));
 /* In the keeper. Sleeps until *word is not 0, the owner has left, or the time is over. */
 void ta__keeper_sleep(struct ta__keeper *keeper, uint32_t *word, uint64_t ns);
 enum ta__owner ta__keeper_owner(struct ta__keeper *keeper);
+/* In the keeper, when the owner has ended: how, as wait tells it; -1 = that cannot be known. */
+int ta__keeper_end(struct ta__keeper *keeper);
 /* A program that has given up its rights must not find them in a process whose memory it may write. 1: the owner has
  * others than the keeper; which, is left in the keeper until it takes them. */
 int ta__keeper_rights_differ(struct ta__keeper *keeper);

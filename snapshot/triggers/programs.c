@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "snapshot/triggers/triggers.h"
 #include "snapshot/write/file_request.h"
 #include "tracealloc.h"
@@ -77,12 +78,25 @@ static const char *obstacle(int folder, const char *path, char *const *environme
     return found;
 }
 
+/* With its parent: it may not have been told of before. */
+static void tell_obstacle(const char *path, const char *why)
+{
+    char text[PATH_MAX + 24];
+    char *at = ta__put_decimal(text, (uint64_t)getppid());
+    *at++ = ' ';
+    size_t length = strlen(path);
+    length = length < PATH_MAX ? length : PATH_MAX;
+    memcpy(at, path, length);
+    at[length] = '\0';
+    ta__opener_tell('U', getpid(), text, why);
+}
+
 static int execute(int folder, const char *path, char *const *arguments, char *const *environment, int flags)
 {
     int is_owner = ta__triggers_executes(1);
     const char *why = ta__triggers_are_told() && *path != '\0' ? obstacle(folder, path, environment) : NULL;
     if (why != NULL)
-        ta__opener_tell('U', getpid(), path, why);
+        tell_obstacle(path, why);
     long result = folder == AT_FDCWD && flags == 0 ? syscall(SYS_execve, path, arguments, environment)
                                                    : syscall(SYS_execveat, folder, path, arguments, environment, flags);
     if (is_owner)

@@ -23,6 +23,7 @@
 #include "base/message.h"
 #include "base/small_file.h"
 #include "snapshot/format/sink.h"
+#include "snapshot/triggers/end_text.h"
 #include "snapshot/triggers/file_name.h"
 #include "snapshot/triggers/keeper.h"
 #include "snapshot/triggers/memory_short.h"
@@ -628,6 +629,8 @@ static void tell_status(enum ta__owner owner)
         owner = owner_now();
         triggers.options.end_of(text, sizeof text);
     }
+    if (*text == '\0' && owner == TA__OWNER_ENDED)
+        ta__end_text(text, ta__keeper_end(&triggers.keeper));
     if (owner != TA__OWNER_EXECUTED && *text != '\0')
         ta__opener_tell('X', ta__snapshot_process(), text, "");
 }

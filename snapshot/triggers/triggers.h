@@ -100,6 +100,8 @@ int ta__triggers_executes(int is_about_to);
 int ta__triggers_are_here(void);
 /* What the process ends with; -1 = not known (exits.c). */
 int ta__exit_status(void);
+/* That a handler of ours has seen, and by which it ends in a moment; 0 = none. */
+int ta__ending_signal(void);
 /* 1: somebody wants to know what cannot be recorded. */
 int ta__triggers_are_told(void);
 /* From now on, where the action is the default one (exits.c): faults are noted, and unless the last snapshot is taken

@@ -19,8 +19,8 @@
  *     C pid command         its command line
  *     R pid path            its recording has this name now
  *     E pid reason path     its last snapshot is whole
- *     X pid end             what it ended with: a status, or the name of the signal of a fault
- *     U pid path text       it executes a program that cannot be recorded, and why
+ *     X pid end             what it ended with: a status, or the name of a signal
+ *     U pid parent path text   it executes a program that cannot be recorded, and why
  *
  * So the other side knows whose recording is whose, which are whole, and who still runs; by the token, never by names. */
 #ifndef TA_SNAPSHOT_WRITE_FILE_REQUEST_H

@@ -29,7 +29,7 @@ int (*ta__unpack_zstd)(uint8_t *to, size_t room, const uint8_t *from, size_t len
 static struct ta__trigger_options given;
 static void (*describer)(struct ta__pairs *pairs, const char *reason);
 static const char *run = "", *lack, *crash = "", *opener, *preload;
-static int fails, is_crash, foreign, outlives, status = -1, namespace_is_ours = 1, is_ready;
+static int fails, is_crash, foreign, ending, outlives, status = -1, namespace_is_ours = 1, is_ready;
 
 #define SAY(...) (printf(__VA_ARGS__), fflush(stdout))
 
@@ -145,6 +145,11 @@ const char *ta__crash_name(void)
 void ta__crash_describe(struct ta__pairs *pairs)
 {
     put(pairs, "crash ");
+}
+
+int ta__ending_signal(void)
+{
+    return ending;
 }
 
 int ta__exit_status(void)
@@ -287,11 +292,14 @@ static void tell_options(void)
     if (has("ask_end") && given.end_of != NULL) {
         static const struct {
             const char *crash;
-            int status;
-        } ends[] = {{"", -1}, {"", 0}, {"", 255}, {"SIGSEGV", 3}, {"SIGLONGNAME", 4}, {"SIGLONGN", -1}};
+            int status, ending;
+        } ends[] = {{"", -1, 0},           {"", 0, 0},          {"", 255, 0},      {"SIGSEGV", 3, 0},
+                    {"SIGLONGNAME", 4, 0}, {"SIGLONGN", -1, 0}, {"", -1, SIGTERM}, {"", 7, SIGINT},
+                    {"SIGBUS", -1, SIGHUP}};
         for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
             crash = ends[i].crash;
             status = ends[i].status;
+            ending = ends[i].ending;
             strcpy(end, "?");
             given.end_of(end, sizeof end);
             SAY("<%s>", end);
@@ -404,7 +412,7 @@ static void test_a_child_looks_for_itself(void)
 /* A name is told where it fits, else the status, where one is known. */
 static void test_the_end_is_told_in_a_word(void)
 {
-    CASE(FILE_ONLY "<?><0><255><SIGSEGV><4><?>exit ", "file ask_end");
+    CASE(FILE_ONLY "<?><0><255><SIGSEGV><4><?><SIGTERM><SIGINT><SIGBUS>exit ", "file ask_end");
 }
 
 static void say_unless_described(const char *expected, const char *reason)

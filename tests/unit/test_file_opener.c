@@ -519,9 +519,9 @@ static void what_is_told(void)
     tell('C', "5000003 again alone");
     tell('E', "5000003 nothing");
     tell('E', "5000003 exit z.ta");
-    tell('U', "5000004 /bin/static");
-    tell('U', "5000004 /bin/static is static");
-    tell('U', "5000003 /bin/other is odd");
+    tell('U', "5000004 5000001 /bin/static");
+    tell('U', "5000004 5000001 /bin/static is static");
+    tell('U', "5000003 5000001 /bin/other is odd");
     tell('C', "5000003 the other");
     tell('X', "5000006 0");
     tell('E', "5000006 exec x.ta");
@@ -594,8 +594,8 @@ static void untraced(int programs)
     start("x.%p.ta");
     cli_opener_serve();
     for (int i = 0; i < programs; i++) {
-        tell('U', cli_text("%d /bin/program-%d is static", 5000001 + i, i));
-        tell('U', cli_text("%d /bin/program-%d is static", 5000101 + i, i));
+        tell('U', cli_text("%d 5000001 /bin/program-%d is static", 5000001 + i, i));
+        tell('U', cli_text("%d 5000001 /bin/program-%d is static", 5000101 + i, i));
     }
     stop();
     printf("%zu\n", cli_opener_tell_failures());
@@ -912,10 +912,13 @@ static void test_what_is_told_stands_in_rows_and_index(void)
         "why (null), closed\n"
         "5000002 of 5000001: command (null), path ~/x.run/5000002.ta, reason (null), end SIGSEGV, untraced (null), why "
         "(null), closed\n"
-        "5000003 of 0: command again alone, path z.ta, reason exit, end (null), untraced (null), why (null), closed\n"
-        "5000004 of 0: command (null), path (null), reason (null), end (null), untraced /bin/static, why is static, "
+        "5000003 of 5000001: command again alone, path z.ta, reason exit, end (null), untraced (null), why (null), "
         "closed\n"
-        "5000003 of 0: command the other, path (null), reason (null), end (null), untraced /bin/other, why is odd, "
+        "5000004 of 5000001: command (null), path (null), reason (null), end (null), untraced /bin/static, why is "
+        "static, "
+        "closed\n"
+        "5000003 of 5000001: command the other, path (null), reason (null), end (null), untraced /bin/other, why is "
+        "odd, "
         "closed\n"
         "5000006 of 0: command (null), path x.ta, reason exec, end 0, untraced (null), why (null), closed\n"
         "5000005 of 0: command (null), path (null), reason (null), end (null), untraced (null), why (null), closed\n"
@@ -924,27 +927,27 @@ static void test_what_is_told_stands_in_rows_and_index(void)
         "./x.run/index: tracealloc run 2\tNAME\n"
         "5000001\t5000000\t3\ttimer\t../x y.ta\ta program --with words\t-\n"
         "5000002\t5000001\tSIGSEGV\t-\t5000002.ta\t-\t-\n"
-        "5000003\t0\t-\texit\tz.ta\tagain alone\t-\n"
-        "5000004\t0\t-\t-\t-\t/bin/static\tis static\n"
-        "5000003\t0\t-\t-\t-\tthe other\tis odd\n"
+        "5000003\t5000001\t-\texit\tz.ta\tagain alone\t-\n"
+        "5000004\t5000001\t-\t-\t-\t/bin/static\tis static\n"
+        "5000003\t5000001\t-\t-\t-\tthe other\tis odd\n"
         "5000006\t0\t0\texec\tx.ta\t-\t-\n"
         "5000005\t0\t-\t-\t-\t-\t-\n"
         "1\n"
         "./x.run/index: tracealloc run 2\tNAME\n"
         "5000001\t5000000\tSIGTERM\ttimer\t../x y.ta\ta program --with words\t-\n"
         "5000002\t5000001\tSIGSEGV\t-\t5000002.ta\t-\t-\n"
-        "5000003\t0\t-\texit\tz.ta\tagain alone\t-\n"
-        "5000004\t0\t-\t-\t-\t/bin/static\tis static\n"
-        "5000003\t0\t-\t-\t-\tthe other\tis odd\n"
+        "5000003\t5000001\t-\texit\tz.ta\tagain alone\t-\n"
+        "5000004\t5000001\t-\t-\t-\t/bin/static\tis static\n"
+        "5000003\t5000001\t-\t-\t-\tthe other\tis odd\n"
         "5000006\t0\t0\texec\tx.ta\t-\t-\n"
         "5000005\t0\t-\t-\t-\t-\t-\n"
         "1\n"
         "./x.run/index: tracealloc run 2\tNAME\n"
         "5000001\t5000000\t-\ttimer\t../x y.ta\ta program --with words\t-\n"
         "5000002\t5000001\tSIGSEGV\t-\t5000002.ta\t-\t-\n"
-        "5000003\t0\t-\texit\tz.ta\tagain alone\t-\n"
-        "5000004\t0\t-\t-\t-\t/bin/static\tis static\n"
-        "5000003\t0\t-\t-\t-\tthe other\tis odd\n"
+        "5000003\t5000001\t-\texit\tz.ta\tagain alone\t-\n"
+        "5000004\t5000001\t-\t-\t-\t/bin/static\tis static\n"
+        "5000003\t5000001\t-\t-\t-\tthe other\tis odd\n"
         "5000006\t0\t0\texec\tx.ta\t-\t-\n"
         "5000005\t0\t-\t-\t-\t-\t-\n"
         "tracealloc: process 5000002: less\n"

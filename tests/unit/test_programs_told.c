@@ -36,8 +36,10 @@ int ta__triggers_are_told(void)
 
 void ta__opener_tell(char kind, pid_t process, const char *text, const char *more)
 {
-    LOG("%c %s %s: %s;", kind, process == getpid() ? "it" : "?", strrchr(text, '/') != NULL ? strrchr(text, '/') : text,
-        more);
+    char *rest;
+    int is_parent = strtol(text, &rest, 10) == getppid() && *rest == ' ';
+    LOG("%c %s %s: %s;", kind, process == getpid() && is_parent ? "it" : "?",
+        strrchr(rest, '/') != NULL ? strrchr(rest, '/') : rest + 1, more);
 }
 
 uid_t geteuid(void)
