@@ -27,6 +27,12 @@ endforeach()
 if(TARGET tracealloc_cli)
     install(TARGETS tracealloc_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
+if(TARGET tracealloc_cli AND TARGET tracealloc_untraced)
+    install(TARGETS tracealloc_untraced LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracealloc COMPONENT tools)
+endif()
+# What the README and the tutorial use.
+file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.c" "${PROJECT_SOURCE_DIR}/examples/*.cpp")
+install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tracealloc/examples COMPONENT tools)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     COMPONENT development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

@@ -5,6 +5,8 @@
 #       and no others: the archive is one object whose inner names have been made local, so that neither mimalloc nor
 #       zstd nor anything of ours can meet the user's. RUNTIME: never unloaded once loaded. Without its HEART there is no
 #       product; of the other modules those take part that exist.
+#   ta_add_untraced(MODULES module…)
+#       libtracealloc-untraced.so, for `tracealloc cost` alone: in a folder of its own, where nobody links it.
 #   ta_add_cli(NAME MODULES module… USES product)
 #       the program, linked with the product's archive: it gets what every user gets.
 
@@ -75,6 +77,21 @@ function(ta_add_product name)
             LINKER:--eh-frame-hdr)
     endif()
     set_property(GLOBAL APPEND PROPERTY TA_PRODUCTS ${name})
+endfunction()
+
+function(ta_add_untraced)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "MODULES")
+    if(NOT TARGET ta_alloc_untraced OR NOT TRACEALLOC_OVERRIDE OR TRACEALLOC_SANITIZE)
+        return()
+    endif()
+    list(TRANSFORM arg_MODULES PREPEND ta_)
+    add_library(tracealloc_untraced SHARED "${PROJECT_SOURCE_DIR}/cmake/empty.c")
+    target_link_libraries(tracealloc_untraced PRIVATE ${arg_MODULES} ta_lto_compile ta_lto_link ta_hardening_link)
+    target_link_options(tracealloc_untraced PRIVATE -static-libgcc LINKER:--exclude-libs,ALL
+        "LINKER:--version-script,${PROJECT_SOURCE_DIR}/cmake/symbols.map" LINKER:-z,nodelete)
+    set_target_properties(tracealloc_untraced PROPERTIES OUTPUT_NAME tracealloc-untraced C_VISIBILITY_PRESET hidden
+        POSITION_INDEPENDENT_CODE ON LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/tracealloc"
+        LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/symbols.map")
 endfunction()
 
 function(ta_add_cli name)

@@ -60,8 +60,9 @@ static double median_of(const double *values, size_t count)
     return median;
 }
 
-/* Few runs tell nothing of what is usual. */
-#define ENOUGH 5
+/* Few runs tell nothing of what is usual; fewer nothing of how far ratios vary. */
+#define ENOUGH              5
+#define ENOUGH_FOR_INTERVAL 3
 
 /* Values further than three standard deviations from the median, the deviation estimated without them. */
 static size_t count_outliers(const double *values, size_t count)
@@ -89,7 +90,7 @@ static double t_of(size_t degrees)
 }
 
 struct ratio {
-    double mean, low, high; /* low and high: 95 %; NAN with fewer than two rounds */
+    double mean, low, high; /* low and high: 95 %; NAN with too few rounds */
     int is_known;
 };
 
@@ -105,7 +106,9 @@ static struct ratio ratio_of(const double *values, const double *base, size_t ro
         squares += logarithm * logarithm;
     }
     double n = (double)rounds, mean = sum / n;
-    double half = rounds < 2 ? NAN : t_of(rounds - 1) * sqrt(fmax(0, squares / n - mean * mean) * n / (n - 1) / n);
+    double half = rounds < ENOUGH_FOR_INTERVAL
+                      ? NAN
+                      : t_of(rounds - 1) * sqrt(fmax(0, squares / n - mean * mean) * n / (n - 1) / n);
     return (struct ratio){exp(mean), exp(mean - half), exp(mean + half), 1};
 }
 
@@ -178,7 +181,7 @@ static void print_table(const struct cost *cost)
     }
     printf("\n%zu round%s in turns after a warm-up; medians, and ratios to \"%s\" as geometric means of the rounds",
            cost->rounds, cli_s(cost->rounds), cost->modes[0].name);
-    puts(cost->rounds > 1 ? " with 95 % intervals." : ".");
+    puts(cost->rounds >= ENOUGH_FOR_INTERVAL ? " with 95 % intervals." : "; too few rounds for intervals.");
     if (outliers > 0)
         printf("%zu outlier%s among the times: something else was running, or the program varies.\n", outliers,
                cli_s(outliers));
@@ -314,13 +317,18 @@ static int parse(struct cost *cost, int argc, char **argv)
     return 0;
 }
 
-/* Beside the library, under a name of its own. */
+/* Below the library's folder, where it is installed, or beside it. */
 static void find_untraced(struct cost *cost)
 {
+    static const char *const folders[] = {"/tracealloc", ""};
     char *slash = strrchr(cost->library, '/');
-    cost->untraced = cli_text("%.*s/libtracealloc-untraced.so", (int)(slash - cost->library), cost->library);
-    if (access(cost->untraced, R_OK) == 0)
-        return;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        free(cost->untraced);
+        cost->untraced =
+            cli_text("%.*s%s/libtracealloc-untraced.so", (int)(slash - cost->library), cost->library, folders[i]);
+        if (access(cost->untraced, R_OK) == 0)
+            return;
+    }
     size_t kept = 0;
     for (size_t m = 0; m < cost->mode_count; m++)
         if (cost->modes[m].preload != UNTRACED)
@@ -379,7 +387,7 @@ const struct cli_command cli_cost = {
             "\n"
             "The program runs in turns under each mode, its output is thrown away, nothing is recorded. A first round "
             "warms\n"
-            "up and does not count. Ratios are geometric means over rounds, with 95 % intervals.\n"
+            "up and does not count. Ratios are geometric means over rounds, with 95 % intervals from three on.\n"
             "\n"
             "  tracealloc cost -r 10 -- ./program input\n"
             "  tracealloc cost --for 20 --load 'redis-benchmark -q' -- redis-server --save ''\n",

@@ -46,9 +46,34 @@ class Cost(unittest.TestCase):
         for mode in told["modes"]:
             for quantity in ("cpu", "wall", "memory"):
                 self.assertEqual(len(mode[quantity]["runs"]), 2)
-                self.assertLessEqual(mode[quantity]["low"], mode[quantity]["ratio"])
-                self.assertLessEqual(mode[quantity]["ratio"], mode[quantity]["high"])
         self.assertEqual(told["modes"][0]["memory"]["ratio"], 1)
+
+    def test_there_are_intervals_where_there_are_rounds_enough(self):
+        for rounds in (1, 2, 3, 5):
+            arguments = ["-r", str(rounds), "--modes", "own,whole"]
+            told = json.loads(cost(*arguments, "--json", "--", "true").stdout)
+            table = cost(*arguments, "--", "true").stdout
+            is_enough = rounds >= 3
+            self.assertEqual("[" in table, is_enough, table)
+            self.assertIn("with 95 % intervals" if is_enough else "; too few rounds for intervals", table)
+            for mode in told["modes"]:
+                for quantity in ("cpu", "wall", "memory"):
+                    measured = mode[quantity]
+                    self.assertEqual("low" in measured and "high" in measured, is_enough)
+                    if is_enough:
+                        self.assertLessEqual(measured["low"], measured["ratio"])
+                        self.assertLessEqual(measured["ratio"], measured["high"])
+
+    def test_the_library_without_tracing_is_found_and_is_one(self):
+        done = cost("-r", "1", "--modes", "own,untraced", "--json", "--", "sh", "-c", f'echo "$LD_PRELOAD" >>{self.log}')
+        self.assertEqual(done.stderr, "")
+        with open(self.log) as file:
+            preloaded = file.read().split()[-1]
+        self.assertEqual(os.path.basename(preloaded), "libtracealloc-untraced.so")
+        names = subprocess.run(["nm", "-D", "--defined-only", preloaded], capture_output=True, text=True, check=True).stdout
+        self.assertIn(" malloc\n", names)
+        status = subprocess.run(["true"], env={"LD_PRELOAD": preloaded, "TRACEALLOC": "5", "TRACEALLOC_OPTIONS": "bogus"})
+        self.assertEqual(status.returncode, 0)  # it reads no options
 
     def test_memory_is_that_of_the_program(self):
         script = "x = bytearray(64 << 20)"

@@ -40,6 +40,15 @@ cmp -s "$work/shared" "$work/static" ||
 script=$(find "$work/tree/share/gdb/auto-load" -name "$(basename "$(readlink -f "$lib/libtracealloc.so")")-gdb.py" 2>/dev/null)
 [ -n "$script" ] || fail "no script for gdb, by the name of the library"
 
+# What `tracealloc cost` compares with, and what the README uses.
+if [ -e "$work/tree/bin/tracealloc" ]; then
+    if [ "$kind" = override ]; then
+        said=$("$work/tree/bin/tracealloc" cost -r 1 --modes own,untraced -- true 2>&1) && ! echo "$said" | grep -q 'is not there' ||
+            fail "cost does not find the library without tracing: $said"
+    fi
+    [ -e "$work/tree/share/doc/tracealloc/examples/server.c" ] || fail "no example was installed"
+fi
+
 # What it needs, and how it is loaded.
 needed=$(readelf -d "$lib/libtracealloc.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -vxE 'libc\.so\.6|ld-linux-(x86-64|aarch64)\.so\.[12]' || :)
