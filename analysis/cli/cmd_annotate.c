@@ -115,6 +115,9 @@ static void size_cell(uint64_t size, char *text, size_t room)
         ta_size_text((double)size, 0, text, room);
 }
 
+/* Columns of the figures; and what of the source is shown in any window. */
+enum { FIGURES = 48, SOURCE_LEAST = 12 };
+
 static void print_source_line(const struct line *line, uint32_t number, const char *text, size_t length)
 {
     char live[32] = "", peak[32] = "", through[32] = "", calls[32] = "";
@@ -127,7 +130,14 @@ static void print_source_line(const struct line *line, uint32_t number, const ch
     }
     printf("%9s %9s %9s %9s %s%6" PRIu32 "%s  ", live, peak, calls, through, cli_style(CLI_DIM), number,
            cli_style(CLI_PLAIN));
-    cli_print_line(text, length);
+    if (cli_width() == SIZE_MAX) {
+        cli_print_line(text, length);
+        return;
+    }
+    char *whole = cli_text("%.*s", (int)length, text);
+    cli_print_fitted(whole, cli_width() > FIGURES + SOURCE_LEAST ? cli_width() - FIGURES : SOURCE_LEAST, CLI_CUT_RIGHT);
+    putchar('\n');
+    free(whole);
 }
 
 /* Lines with figures, and `context` ones around each; SIZE_MAX = all. */

@@ -6,11 +6,16 @@
 #include "analysis/cli/table.h"
 
 static const struct cli_column columns[] = {
-    {"domain", "DOMAIN", CLI_NUMBER, 0},           {"live_bytes", "LIVE", CLI_BYTES, CLI_STRONG},
-    {"live_blocks", "BLOCKS", CLI_NUMBER, 0},      {"peak_bytes", "PEAK", CLI_BYTES, CLI_MACHINES_ONLY},
-    {"peak", "PEAK", CLI_TEXT, CLI_PEOPLE_ONLY},   {"allocated_bytes", "TOTAL", CLI_BYTES, 0},
-    {"allocated_blocks", "CALLS", CLI_NUMBER, 0},  {"limit_bytes", "LIMIT", CLI_BYTES, CLI_MACHINES_ONLY},
-    {"limit", "LIMIT", CLI_TEXT, CLI_PEOPLE_ONLY}, {"name", "NAME", CLI_TEXT, 0},
+    {"domain", "DOMAIN", CLI_NUMBER, 0},
+    {"live_bytes", "LIVE", CLI_BYTES, CLI_STRONG},
+    {"live_blocks", "BLOCKS", CLI_NUMBER, CLI_GOES(4)},
+    {"peak_bytes", "PEAK", CLI_BYTES, CLI_MACHINES_ONLY},
+    {"peak", "PEAK", CLI_TEXT, CLI_PEOPLE_ONLY},
+    {"allocated_bytes", "TOTAL", CLI_BYTES, CLI_GOES(2)},
+    {"allocated_blocks", "CALLS", CLI_NUMBER, CLI_GOES(1)},
+    {"limit_bytes", "LIMIT", CLI_BYTES, CLI_MACHINES_ONLY},
+    {"limit", "LIMIT", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_GOES(3)},
+    {"name", "NAME", CLI_TEXT, 0},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
@@ -101,6 +106,9 @@ static int run(int argc, char **argv)
     collect(snapshot, &rows);
     if (rows.count > 0)
         qsort(rows.items, rows.count, sizeof *rows.items, by_number);
+    struct ta_snapshot_info info; /* who is alone has had what all have had */
+    if (rows.count == 1 && rows.items[0].peak_bytes == 0 && ta_snapshot_info(snapshot, &info, sizeof info) == 0)
+        rows.items[0].peak_bytes = info.peak_bytes;
     struct cli_table *table = cli_table_new(columns, COLUMNS);
     for (size_t i = 0; i < rows.count; i++)
         add_to_table(table, &rows.items[i]);

@@ -14,10 +14,10 @@
 
 static const struct cli_column columns[] = {
     {"growth", "COURSE", CLI_TEXT, 0},
-    {"graph", "", CLI_TEXT, CLI_PEOPLE_ONLY},
-    {"size", "LIVE", CLI_BYTES, 0},
+    {"graph", "", CLI_TEXT, CLI_PEOPLE_ONLY | CLI_GOES(2)},
+    {"size", "LIVE", CLI_BYTES, CLI_GOES(3)},
     {"grown_size", "GREW", CLI_BYTES, CLI_STRONG},
-    {"certainty", "SURE", CLI_SHARE, 0},
+    {"certainty", "SURE", CLI_SHARE, CLI_GOES(1)},
     {"count", "", CLI_NUMBER, CLI_MACHINES_ONLY},
     {"peak_size", "", CLI_NUMBER, CLI_MACHINES_ONLY},
     {"bytes_per_minute", "", CLI_NUMBER, CLI_MACHINES_ONLY},
@@ -153,8 +153,11 @@ static void print_heading(const struct ta_series *series, const char *path)
     ta_series_get_entry(series, count - 1, &last, sizeof last);
     ta_size_text((double)last.size, 0, live, sizeof live);
     cli_short_path(path, name, sizeof name);
-    printf("%s: %" PRIu64 " %s over %.1f s, %s live in the last\n", name, last.index + 1,
-           last.index == 0 ? "entry" : "entries", (double)(int64_t)(last.time_ns - first.time_ns) / 1e9, live);
+    char *text =
+        cli_text("%s: %" PRIu64 " %s over %.1f s, %s live in the last\n", name, last.index + 1,
+                 last.index == 0 ? "entry" : "entries", (double)(int64_t)(last.time_ns - first.time_ns) / 1e9, live);
+    cli_print_wrapped(text);
+    free(text);
     if (last.index + 1 < 4)
         printf("few entries tell little: tracealloc run --interval=SECONDS records a course\n");
     putchar('\n');

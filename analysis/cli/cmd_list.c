@@ -5,13 +5,13 @@
 
 static const struct cli_column columns[] = {
     {"entry", "@", CLI_NUMBER, 0},
-    {"time_ns", "TIME", CLI_TIME, 0},
+    {"time_ns", "TIME", CLI_TIME, CLI_GOES(1)},
     {"", "AFTER", CLI_TEXT, CLI_PEOPLE_ONLY},
     {"seconds", "", CLI_SHARE, CLI_MACHINES_ONLY},
     {"current_bytes", "LIVE", CLI_BYTES, 0},
-    {"peak_bytes", "PEAK", CLI_BYTES, 0},
-    {"traces", "TRACES", CLI_NUMBER, 0},
-    {"file_bytes", "BYTES", CLI_BYTES, 0},
+    {"peak_bytes", "PEAK", CLI_BYTES, CLI_GOES(4)},
+    {"traces", "TRACES", CLI_NUMBER, CLI_GOES(3)},
+    {"file_bytes", "BYTES", CLI_BYTES, CLI_GOES(2)},
     {"reason", "REASON", CLI_TEXT, 0},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)

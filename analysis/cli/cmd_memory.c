@@ -54,8 +54,9 @@ static void print_part(const struct ta_memory_part *part, uint64_t rss)
         printf("  %5.1f%%", share * 100);
     else
         printf("  %6s", "");
-    printf("  %s", part->words);
-    if (part->is_in_rss && cli_has_bars()) {
+    fputs("  ", stdout);
+    cli_print_fitted(part->words, cli_width() > 40 ? cli_width() - 22 : 18, CLI_CUT_RIGHT);
+    if (part->is_in_rss && cli_has_bars() && cli_width() >= 72) {
         size_t used = 22 + cli_text_width(part->words), width = cli_width();
         printf("%*s", used < 62 ? (int)(62 - used) : 1, "");
         cli_print_bar(share, width > 64 ? (width - 64 < 40 ? width - 64 : 40) : 8);
@@ -71,8 +72,10 @@ static void print_asked(const struct ta_image *image, uint64_t resident)
     ta_image_get_info(image, &info, sizeof info);
     ta_size_text((double)info.bytes, 0, asked, sizeof asked);
     ta_size_text((double)resident, 0, there, sizeof there);
-    printf("%s in %" PRIu64 " live block%s, of which %s are in memory\n", asked, info.blocks, cli_s(info.blocks),
-           there);
+    char *text = cli_text("%s in %" PRIu64 " live block%s, of which %s are in memory\n", asked, info.blocks,
+                          cli_s(info.blocks), there);
+    cli_print_wrapped(text);
+    free(text);
 }
 
 static void print_parts(const struct ta_memory_part *parts, size_t count, const char *name, int is_core,
@@ -106,11 +109,11 @@ static const struct cli_column mapping_columns[] = {
     {"start", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"end", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"addresses", "ADDRESSES", CLI_TEXT, CLI_PEOPLE_ONLY},
-    {"rights", "", CLI_TEXT, 0},
+    {"rights", "", CLI_TEXT, CLI_GOES(1)},
     {"rss", "RSS", CLI_BYTES, CLI_STRONG},
-    {"explained", "EXPLAINED", CLI_BYTES, 0},
+    {"explained", "EXPLAINED", CLI_BYTES, CLI_GOES(2)},
     {"swap", "SWAP", CLI_BYTES, CLI_MACHINES_ONLY},
-    {"part", "MOSTLY", CLI_TEXT, 0},
+    {"part", "MOSTLY", CLI_TEXT, CLI_GOES(3)},
     {"path", "OF", CLI_TEXT, CLI_PATH},
 };
 
@@ -151,11 +154,11 @@ static void print_mappings(const struct ta_image *image, int as_json)
 
 static const struct cli_column row_columns[] = {
     {"back", "GOES BACK", CLI_BYTES, 0},
-    {"resident", "RESIDENT", CLI_BYTES, 0},
-    {"pinned", "PINNED", CLI_BYTES, 0},
-    {"asked", "ASKED", CLI_BYTES, 0},
+    {"resident", "RESIDENT", CLI_BYTES, CLI_GOES(4)},
+    {"pinned", "PINNED", CLI_BYTES, CLI_GOES(2)},
+    {"asked", "ASKED", CLI_BYTES, CLI_GOES(3)},
     {"occupied", "", CLI_BYTES, CLI_MACHINES_ONLY},
-    {"blocks", "BLOCKS", CLI_NUMBER, 0},
+    {"blocks", "BLOCKS", CLI_NUMBER, CLI_GOES(1)},
     {"where", "", CLI_TEXT, CLI_MACHINES_ONLY},
     {"place", "WHERE", CLI_PLACE, CLI_PEOPLE_ONLY},
 };
@@ -417,7 +420,8 @@ static int show_recording(const char *path, const struct cli_inside *inside, int
     } else {
         print_parts(parts, count, path, 0, NULL);
         if (strcmp(parts[2].name, "anonymous") == 0)
-            printf("A process itself does not know more: tracealloc memory PID, or take, tells the rest apart.\n");
+            cli_print_wrapped(
+                "A process itself does not know more: tracealloc memory PID, or take, tells the rest apart.\n");
     }
     ta_snapshot_free(snapshot);
     return CLI_OK;

@@ -7,9 +7,15 @@
 #include "analysis/cli/table.h"
 
 static const struct cli_column columns[] = {
-    {"process", "PROCESS", CLI_NUMBER, 0}, {"parent", "PARENT", CLI_NUMBER, 0},   {"end", "ENDED", CLI_TEXT, 0},
-    {"reason", "LAST ENTRY", CLI_TEXT, 0}, {"entries", "ENTRIES", CLI_NUMBER, 0}, {"live", "LIVE", CLI_BYTES, 0},
-    {"peak", "PEAK", CLI_BYTES, 0},        {"file", "FILE", CLI_TEXT, 0},         {"command", "COMMAND", CLI_TEXT, 0},
+    {"process", "PROCESS", CLI_NUMBER, 0},
+    {"parent", "PARENT", CLI_NUMBER, CLI_GOES(2)},
+    {"end", "ENDED", CLI_TEXT, 0},
+    {"reason", "LAST ENTRY", CLI_TEXT, CLI_GOES(1)},
+    {"entries", "ENTRIES", CLI_NUMBER, CLI_GOES(3)},
+    {"live", "LIVE", CLI_BYTES, 0},
+    {"peak", "PEAK", CLI_BYTES, CLI_GOES(4)},
+    {"file", "FILE", CLI_TEXT, CLI_PATH | CLI_GOES(5)},
+    {"command", "COMMAND", CLI_TEXT, 0},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 

@@ -158,7 +158,8 @@ void cli_rows_tell_missing(const struct cli_rows *rows, size_t count, struct ta_
                                                   : "has no names for some of its functions");
     }
     if (tells_gone)
-        puts("put back what ran, or name a folder with a copy in TRACEALLOC_SYMBOLS, or a server in DEBUGINFOD_URLS");
+        cli_print_wrapped(
+            "put back what ran, or name a folder with a copy in TRACEALLOC_SYMBOLS, or a server in DEBUGINFOD_URLS\n");
     if (tells_unnamed)
-        puts("debug symbols have them: a -dbgsym package, or a server in DEBUGINFOD_URLS");
+        cli_print_wrapped("debug symbols have them: a -dbgsym package, or a server in DEBUGINFOD_URLS\n");
 }

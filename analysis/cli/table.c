@@ -148,20 +148,95 @@ static size_t column_width(const struct cli_table *table, size_t column)
 
 #define BAR_CELLS 8
 
-static void print_heading(const struct cli_table *table, const size_t *widths, size_t last)
+/* Which columns are shown, how wide, and what there is room for behind them. */
+struct layout {
+    size_t widths[32]; /* without what is between columns and the last */
+    int is_shown[32];
+    size_t last, least, before, room;
+};
+
+static size_t whole_width(const struct cli_column *column, size_t width)
+{
+    return width + 2 + ((column->flags & CLI_WITH_BAR) && cli_has_bars() ? BAR_CELLS + 1 : 0);
+}
+
+enum { LAST_LEAST = 12, PATH_ENOUGH = 16, PATH_LEAST = 8 };
+
+/* How many columns too much there are. */
+static size_t excess(const struct layout *layout)
+{
+    size_t all = cli_width(), wanted = layout->before + layout->least;
+    return wanted > all ? wanted - all : 0;
+}
+
+static void narrow_paths(const struct cli_table *table, struct layout *layout, size_t least)
+{
+    for (size_t c = 0; c < layout->last; c++) {
+        size_t width = layout->widths[c], much = excess(layout);
+        if (!layout->is_shown[c] || !(table->columns[c].flags & CLI_PATH) || width <= least)
+            continue;
+        size_t less = much < width - least ? much : width - least;
+        layout->widths[c] -= less;
+        layout->before -= less;
+    }
+}
+
+/* 0: none of them may go. */
+static int leave_one_out(const struct cli_table *table, struct layout *layout)
+{
+    size_t found = layout->last;
+    for (size_t c = 0; c < layout->last; c++) {
+        unsigned turn = table->columns[c].flags / CLI_GOES_FIRST;
+        if (layout->is_shown[c] && turn > 0 &&
+            (found == layout->last || turn < table->columns[found].flags / CLI_GOES_FIRST))
+            found = c;
+    }
+    if (found == layout->last)
+        return 0;
+    layout->is_shown[found] = 0;
+    layout->before -= whole_width(&table->columns[found], layout->widths[found]);
+    return 1;
+}
+
+static void lay_out(const struct cli_table *table, struct layout *layout)
+{
+    *layout = (struct layout){.last = 0};
+    for (size_t c = 0; c < table->column_count; c++) {
+        layout->is_shown[c] = for_people(&table->columns[c]);
+        if (!layout->is_shown[c])
+            continue;
+        layout->widths[c] = column_width(table, c);
+        layout->last = c;
+    }
+    for (size_t c = 0; c < layout->last; c++)
+        if (layout->is_shown[c])
+            layout->before += whole_width(&table->columns[c], layout->widths[c]);
+    int is_short = table->columns[layout->last].kind != CLI_PLACE && layout->widths[layout->last] < LAST_LEAST;
+    layout->least = is_short ? layout->widths[layout->last] : LAST_LEAST;
+    if (cli_width() != SIZE_MAX) {
+        narrow_paths(table, layout, PATH_ENOUGH);
+        while (excess(layout) > 0 && leave_one_out(table, layout))
+            continue;
+        narrow_paths(table, layout, PATH_LEAST);
+    }
+    size_t all = cli_width();
+    layout->room = all == SIZE_MAX ? SIZE_MAX : all > layout->before + LAST_LEAST ? all - layout->before : LAST_LEAST;
+}
+
+static void print_heading(const struct cli_table *table, const struct layout *layout)
 {
     fputs(cli_style(CLI_DIM), stdout);
-    for (size_t c = 0; c <= last; c++) {
+    for (size_t c = 0; c <= layout->last; c++) {
         const struct cli_column *column = &table->columns[c];
-        if (!for_people(column))
+        if (!layout->is_shown[c])
             continue;
         if (column->kind >= CLI_TEXT)
-            printf("%-*s", c == last ? 0 : (int)widths[c] + 2, column->heading);
+            printf("%-*s", c == layout->last ? 0 : (int)layout->widths[c] + 2, column->heading);
         else
-            printf("%*s", (int)widths[c], column->heading);
+            printf("%*s", (int)layout->widths[c], column->heading);
         if ((column->flags & CLI_WITH_BAR) && cli_has_bars())
             printf(" %*s", BAR_CELLS, "");
-        if (column->kind < CLI_TEXT && c != last)
+        if (column->kind < CLI_TEXT && c != layout->last)
             fputs("  ", stdout);
     }
     printf("%s\n", cli_style(CLI_PLAIN));
@@ -244,7 +319,8 @@ static void print_cell(const struct cli_column *column, const struct cli_cell *c
         fputs(cli_style(style), stdout);
     if (column->kind >= CLI_TEXT) {
         cli_print_fitted(text, is_last ? room : width, column->flags & CLI_PATH ? CLI_CUT_LEFT : CLI_CUT_RIGHT);
-        for (size_t at = cli_text_width(text); !is_last && at < width + 2; at++)
+        size_t taken = cli_text_width(text) < width ? cli_text_width(text) : width;
+        for (size_t at = taken; !is_last && at < width + 2; at++)
             putchar(' ');
     } else {
         printf("%*s", (int)width, text);
@@ -299,7 +375,7 @@ static void print_last(const struct row *row, const struct cli_column *column, c
         print_cell(column, cell, 0, room, 1);
     putchar('\n');
     size_t indent = room < NARROW && before > INDENT ? INDENT : before + 2;
-    size_t width = room == SIZE_MAX ? room : before + room > indent + 12 ? before + room - indent : 12;
+    size_t all = cli_width(), width = all == SIZE_MAX ? all : all > indent + LAST_LEAST ? all - indent : LAST_LEAST;
     if (missing & NO_FUNCTION)
         print_note(cell->more, indent, width, is_list(cell) ? print_cut : cli_print_name);
     if (missing & NO_VIA)
@@ -312,25 +388,16 @@ static void print_last(const struct row *row, const struct cli_column *column, c
 
 void cli_table_print_text(const struct cli_table *table)
 {
-    size_t widths[32], last = 0, before = 0;
-    for (size_t c = 0; c < table->column_count; c++) {
-        if (!for_people(&table->columns[c]))
-            continue;
-        widths[c] = column_width(table, c);
-        last = c;
-    }
-    for (size_t c = 0; c < last; c++)
-        if (for_people(&table->columns[c]))
-            before += widths[c] + 2 + ((table->columns[c].flags & CLI_WITH_BAR) && cli_has_bars() ? BAR_CELLS + 1 : 0);
-    size_t all = cli_width(), room = all == SIZE_MAX ? SIZE_MAX : all > before + 12 ? all - before : 12;
+    struct layout layout;
+    lay_out(table, &layout);
     if (has_headings(table))
-        print_heading(table, widths, last);
+        print_heading(table, &layout);
     for (size_t i = 0; i < table->count; i++) {
         const struct row *row = &table->rows[i];
-        for (size_t c = 0; c < last; c++)
-            if (for_people(&table->columns[c]))
-                print_cell(&table->columns[c], &row->cells[c], widths[c], room, 0);
-        print_last(row, &table->columns[last], &row->cells[last], before, room);
+        for (size_t c = 0; c < layout.last; c++)
+            if (layout.is_shown[c])
+                print_cell(&table->columns[c], &row->cells[c], layout.widths[c], layout.room, 0);
+        print_last(row, &table->columns[layout.last], &row->cells[layout.last], layout.before, layout.room);
     }
 }
 

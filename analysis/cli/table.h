@@ -26,8 +26,12 @@ enum cli_column_flags {
     CLI_WITH_BAR = 4,      /* a SHARE with a bar beside it where there is room */
     CLI_PATH = 8,          /* a TEXT that is cut at the left when it does not fit */
     CLI_STRONG = 16,       /* the number that the rows are ordered by */
+    CLI_GOES_FIRST = 256,  /* times 1, 2 …: where a window is too narrow, the columns go in that order; others stay */
     CLI_NAME_FIRST = 32,   /* a PLACE whose `text` is a name, `via` a shorter one, and `more` the place beside it */
 };
+
+/* The n-th to be left out. */
+#define CLI_GOES(n) ((unsigned)(n)*CLI_GOES_FIRST)
 
 struct cli_column {
     const char *name;    /* in JSON and CSV */

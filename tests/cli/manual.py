@@ -58,7 +58,7 @@ def markdown(commands):
              "[tutorial.md](tutorial.md).\n",
              "FILE is a recording; `FILE@0` is its first entry, `FILE@-1` or FILE alone the last, `FILE@TEXT`\n"
              "the last with the mark TEXT (tracealloc ctl PID mark TEXT). On a terminal listings\n"
-             "are fitted to its width, coloured, and paths shortened; in a pipe they are plain and complete.\n",
+             "are fitted to its width (columns that matter least go first), coloured, and paths shortened; in a pipe they are plain and complete.\n",
              "\n".join(["| command | |", "|---|---|"] + [f"| [{c.name}](#{c.name}) | {c.summary} |" for c in commands]) + "\n"]
     for command in commands:
         indented = "\n".join("    " + line if line else "" for line in [command.usage, "", *command.help.splitlines()])

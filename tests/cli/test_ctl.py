@@ -235,6 +235,9 @@ class Small(Case):
         shutil.copy(self.program, self.path("tracealloc"))
         same = self.begin(TRACEALLOC, "run", "-q", "-o", "c.ta", "--", self.path("tracealloc"))
         self.assertRegex(answer("ctl", same), rf"^{same}: tracing")
+        for process in self.processes:  # each has written its last entry then
+            process.stdin.close()
+            process.wait()
 
     def test_stopped_again_and_never_started(self):
         process = self.begin(TRACEALLOC, "run", "--stopped", "-o", "a.ta", "--", self.program)

@@ -591,7 +591,14 @@ class Run(unittest.TestCase):
         self.assertEqual(by_command["./leak spawn ./leak 5"]["parent"], first["process"])
         untraced = [row for row in rows if ": was started with an environment" in row["command"]]
         self.assertEqual([row["parent"] for row in untraced], [first["process"]], rows)
-        self.assert_ended("x.run", {"./leak raise 9": "SIGKILL"})
+        for width, missing in ((200, []), (80, ["LAST ENTRY"]), (40, ["LAST ENTRY", "PARENT", "ENTRIES", "PEAK", "FILE"])):
+            shown = subprocess.run([TRACEALLOC, "list", "x.run", "--color=always"], stdout=subprocess.PIPE, check=True,
+                                   env=dict(os.environ, COLUMNS=str(width)), text=True).stdout
+            lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+            self.assertLessEqual(max(len(line) for line in lines), width, lines)
+            for heading in ("PROCESS", "PARENT", "ENDED", "LAST ENTRY", "ENTRIES", "LIVE", "PEAK", "FILE", "COMMAND"):
+                if heading in missing or width != 80:
+                    self.assertEqual(heading in lines[0], heading not in missing, lines[0])
         for row in rows:
             if row["file"] != "-":
                 self.assertGreater(self.entries(row["file"]), 0)
