@@ -144,7 +144,7 @@ def is_possible(*command):
 
 # Functions of a program's own by names that libc has, too, but not standard C: the library means libc's.
 OWN_NAMES = ("accept4 access bind clone close connect dup fcntl fdatasync flock fstat fsync ftruncate futex geteuid getpid getppid "
-             "getrlimit getrusage getsockopt gettid listen lseek lstat madvise mincore mkdir mmap_all mprotect nanosleep on_exit open "
+             "getrlimit getrusage getsockopt gettid ioctl listen lseek lstat madvise mincore mkdir mmap_all mprotect nanosleep on_exit open "
              "openat poll prctl pread process_vm_readv read readlink recvmsg sched_getscheduler sched_setscheduler send sendmsg "
              "setsid setsockopt shutdown sigaltstack sigpending sigtimedwait sleep socket stat syscall sysconf sysinfo uname "
              "unlink usleep write").split()
