@@ -189,7 +189,7 @@ static int is_stack_full(void)
 {
     enum { NEAR = 64 << 10 };
     return crash.number == SIGSEGV && (crash.code == SEGV_MAPERR || crash.code == SEGV_ACCERR) &&
-           crash.address + NEAR >= crash.sp && crash.address < crash.sp + NEAR;
+           crash.address >= NEAR && crash.address + NEAR >= crash.sp && crash.address < crash.sp + NEAR;
 }
 
 /* What the number of the signal does not tell yet. */

@@ -481,7 +481,8 @@ enum { PIDFD_FACTS = 11, WANTS_END = 8 };
 static void note_former_end(struct ta__keeper *keeper)
 {
     struct process_facts facts = {.mask = WANTS_END};
-    if (keeper->ending >= 0 && ioctl(keeper->ending, _IOWR(0xFF, PIDFD_FACTS, struct process_facts), &facts) == 0 &&
+    if (keeper->ending >= 0 &&
+        syscall(SYS_ioctl, keeper->ending, _IOWR(0xFF, PIDFD_FACTS, struct process_facts), &facts) == 0 &&
         (facts.mask & WANTS_END) != 0)
         keeper->end = facts.end;
 }

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -135,17 +134,6 @@ __attribute__((visibility("hidden"))) int fcntl(int file, int command, ...)
     va_end(rest);
     return (int)syscall(SYS_fcntl, file, command, argument);
 }
-
-#if defined(__GLIBC__) /* others take an int for the request */
-__attribute__((visibility("hidden"))) int ioctl(int file, unsigned long request, ...)
-{
-    va_list rest;
-    va_start(rest, request);
-    void *argument = va_arg(rest, void *);
-    va_end(rest);
-    return (int)syscall(SYS_ioctl, file, request, argument);
-}
-#endif
 
 __attribute__((visibility("hidden"))) int prctl(int option, ...)
 {
