@@ -109,9 +109,8 @@ void *ta__malloc_plain_rest(size_t size, struct ta__thread *self);
 void *ta__malloc_untraced_rest(size_t size, struct ta__thread *self);
 /* malloc.c: the slow path of malloc, entered by a jump. */
 void *ta__malloc_slow(size_t size);
-/* free.c: a free of every traced block, in the first epoch and in any; and of none; the slow path of all, in whatever state
+/* free.c: a free where every block is traced, and of none; the slow path of all, in whatever state
  * the operation is. */
-void ta__free_traced_first(void *user, struct ta__thread *self);
 void ta__free_traced(void *user, struct ta__thread *self);
 void ta__free_plain(void *user, struct ta__thread *self);
 /* The rest of the latter: the page is not the thread's, or it has headers; or it is, and its last block went back. */

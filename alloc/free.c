@@ -120,10 +120,9 @@ __attribute__((noinline, noipa)) void ta__free_traced_aligned(void *user, struct
     ta__leave_sealed(self, gate);
 }
 
-enum epoch { FIRST, ANY };
-
-/* In the first epoch there is no block of an earlier one. */
-TA_INLINE void free_traced(void *user, struct ta__thread *self, enum epoch epoch)
+/* Of any epoch. That a thread were in the first one could not be known beforehand: a signal may come before the operation is
+ * sealed, and its handler meet a change. */
+__attribute__((noinline)) void ta__free_traced(void *user, struct ta__thread *self)
 {
     uint32_t gate;
     if (TA_UNLIKELY(!ta__safepoint_seal(&self->safepoint, &gate)))
@@ -138,23 +137,12 @@ TA_INLINE void free_traced(void *user, struct ta__thread *self, enum epoch epoch
         return ta__free_traced_in_domain(user, self, check, page, gate);
     uint64_t size = ta__mark_short_size(user);
     uint32_t leaf = ta__mark_read_leaf(user);
-    if (TA_UNLIKELY(size >= page->block_size || (epoch == ANY && leaf < self->leaf_first)))
+    if (TA_UNLIKELY(size >= page->block_size || leaf < self->leaf_first))
         return ta__free_unsealed(user, self, gate);
-    TA_CHECK("H-2", epoch == ANY || (self->leaf_first == TA__LEAF_FIRST && leaf >= TA__LEAF_FIRST));
     ta__count_out(self, leaf, size);
     if (TA_UNLIKELY(ta__heap_push(page, (char *)user - TA__MARK_SIZE) || ta__is_flush_due(self)))
         return free_traced_rest(user, self, gate, page);
     ta__leave_sealed(self, gate);
-}
-
-__attribute__((noinline)) void ta__free_traced_first(void *user, struct ta__thread *self)
-{
-    free_traced(user, self, FIRST);
-}
-
-__attribute__((noinline)) void ta__free_traced(void *user, struct ta__thread *self)
-{
-    free_traced(user, self, ANY);
 }
 
 /* ---- the usual ----------------------------------------------------------------------------------------------------- */

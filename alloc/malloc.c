@@ -345,7 +345,7 @@ static void (*release_of(const struct ta__thread *self, uint32_t gate))(void *us
     if ((gate & TA__GATE_TRACKED) != 0 || ta__frees_are_remembered())
         return ta__free_any;
     if ((gate & (TA__GATE_TRACING | TA__GATE_SAMPLED)) == TA__GATE_TRACING)
-        return self->leaf_first == TA__LEAF_FIRST ? ta__free_traced_first : ta__free_traced;
+        return ta__free_traced;
     return self->domains != NULL ? ta__free_beside_domains : ta__free_plain;
 }
 

@@ -12,7 +12,7 @@ command -v objdump >/dev/null || exit 77
 case $(uname -m) in x86_64) ;; *) exit 77 ;; esac
 
 warm='ta_malloc malloc_plain ta__malloc_stack_of malloc_stack_missed ta__malloc_one_frame other_site malloc_sampled ta_free
-    ta__free_plain ta__free_traced_first ta__free_traced malloc_stack_other ta__kept_search ta__capture_by_walk
+    ta__free_plain ta__free_traced malloc_stack_other ta__kept_search ta__capture_by_walk
     walk_and_remember'
 objdump -d --no-show-raw-insn "$library" | awk -v names="$warm" '
     BEGIN { count = split(names, list, " "); for (i = 1; i <= count; i++) wanted[list[i]] = 1 }
