@@ -402,6 +402,60 @@ static void test_health_has_what_the_tables_hold_as_far_as_there_is_room(void)
     see_health();
 }
 
+/* ---- what is freed ------------------------------------------------------------------------------------------------ */
+
+static void test_emergency_memory_is_freed_by_its_own_address_alone(void)
+{
+    uint64_t *block = ta__emergency_allocate(100, 16, 0);
+    TEST_ASSERT_NOT_NULL(block);
+    block[0] = block[-1] + 8; /* what stands in front of a block, eight bytes further on */
+    TEST_ASSERT_EQUAL_size_t(0, ta__emergency_size(block + 1));
+    ta__emergency_free(block + 1);
+    TEST_ASSERT_EQUAL_size_t(100, ta__emergency_size(block));
+    ta__emergency_free(block);
+    TEST_ASSERT_EQUAL_size_t(0, ta__emergency_size(block));
+}
+
+static void count_area(uintptr_t start, size_t bytes, void *count)
+{
+    (void)start, (void)bytes;
+    ++*(size_t *)count;
+}
+
+static void count_areas_of_2(void *heap, uint32_t domain, void *count)
+{
+    if (domain == (uint32_t)ta__domain_known(2))
+        ta__heap_visit_areas(heap, count_area, count);
+}
+
+static size_t areas_of_2(void)
+{
+    size_t count = 0;
+    ta__domain_heaps(count_areas_of_2, &count);
+    return count;
+}
+
+/* A page whose last block is freed goes back, without anybody looking for it. */
+static void emptied_pages(void)
+{
+    enum { BLOCKS = 20000 };
+    static void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = ta_domain_malloc(2, 200);
+    size_t full = areas_of_2();
+    for (int i = 0; i < BLOCKS; i++)
+        ta_free(blocks[i]);
+    for (int i = 0; i < 1000; i++) /* what is retired waits for requests to come by */
+        ta_free(ta_domain_malloc(2, 100000 + (size_t)i));
+    TEST_ASSERT_GREATER_THAN_size_t(20, full);
+    TEST_ASSERT_LESS_THAN_size_t(full / 4, areas_of_2());
+}
+
+static void test_emptied_pages_of_a_domain_go_back(void)
+{
+    for_each_limit(emptied_pages);
+}
+
 int main(void)
 {
     UNITY_BEGIN();
@@ -414,7 +468,9 @@ int main(void)
     RUN_TEST(test_small_aligned_blocks_stand_at_lines);
     RUN_TEST(test_lines_that_a_thread_left);
     RUN_TEST(test_realloc_leaves_no_block_behind);
+    RUN_TEST(test_emptied_pages_of_a_domain_go_back);
     RUN_TEST(test_calloc_is_zero_and_counted);
     RUN_TEST(test_health_has_what_the_tables_hold_as_far_as_there_is_room);
+    RUN_TEST(test_emergency_memory_is_freed_by_its_own_address_alone); /* counted as misuse */
     return UNITY_END();
 }
