@@ -19,6 +19,7 @@
 #include "snapshot/triggers/keeper.h"
 #include "snapshot/triggers/triggers.h"
 #include "snapshot/write/take.h"
+#include "tests/support/descriptors.h"
 
 /* ---- the rest of the process ---- */
 
@@ -151,15 +152,6 @@ int fcntl(int file, int command, ...)
 /* ---- around ---- */
 
 static int open_before;
-
-/* How many descriptors are open. */
-static int open_descriptors(void)
-{
-    int count = 0;
-    for (int file = 0; file < 200; file++)
-        count += fcntl(file, F_GETFD) >= 0;
-    return count;
-}
 
 void setUp(void)
 {

@@ -23,6 +23,7 @@
 #include "snapshot/write/take.h"
 #include "tests/support/fake_live.h"
 #include "tests/support/fake_source.h"
+#include "tests/support/descriptors.h"
 
 static char folder[] = "/tmp/ta_limit.XXXXXX";
 static char path[64];
@@ -145,15 +146,6 @@ static void end_run(void)
 
 static int open_before;
 static size_t mapped_before;
-
-/* How many descriptors are open. */
-static int open_descriptors(void)
-{
-    int count = 0;
-    for (int file = 0; file < 200; file++)
-        count += fcntl(file, F_GETFD) >= 0;
-    return count;
-}
 
 void setUp(void)
 {

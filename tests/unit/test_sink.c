@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "snapshot/format/sink.h"
+#include "tests/support/descriptors.h"
 
 static char folder[] = "/tmp/ta_sink.XXXXXX";
 static char path[64], other[160];
@@ -140,15 +141,6 @@ static void empty_folder(void)
 }
 
 static int open_before;
-
-/* How many descriptors are open. */
-static int open_descriptors(void)
-{
-    int count = 0;
-    for (int file = 0; file < 200; file++)
-        count += fcntl(file, F_GETFD) >= 0;
-    return count;
-}
 
 void setUp(void)
 {
