@@ -134,7 +134,8 @@ static void pause_a_little(void)
     nanosleep(&moment, NULL); /* a signal may end it early: patience is counted in time, not in pauses */
 }
 
-/* What the thread does, as the kernel sees it: R runs or waits for a processor, S sleeps … No answer is 0. */
+/* What the thread does, as the kernel sees it: R runs or waits for a processor, D waits for a page of memory, S sleeps …
+ * No answer is 0. */
 static char state_of(int32_t thread)
 {
     char path[64] = "/proc/self/task/";
@@ -176,14 +177,16 @@ static int somebody_forks(void)
     return 0;
 }
 
-/* Has any other thread that is inside only no processor? Others sleep until it is done. */
+/* Has any other thread that is inside only no processor, or no memory yet? Others sleep until it is done. */
 static int somebody_starves(void)
 {
     int32_t self = (int32_t)syscall(SYS_gettid);
     for (int slot = ta__safepoint_size(); slot-- > 0;) {
         int32_t thread = ta__load_relaxed(&slots.tids[slot]);
-        if (ta__safepoint_is_present(slot) && thread != self && ta__safepoint_is_inside(ta__safepoint_member(slot)) &&
-            state_of(thread) == 'R')
+        if (!ta__safepoint_is_present(slot) || thread == self || !ta__safepoint_is_inside(ta__safepoint_member(slot)))
+            continue;
+        char state = state_of(thread);
+        if (state == 'R' || state == 'D')
             return 1;
     }
     return 0;

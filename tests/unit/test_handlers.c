@@ -219,12 +219,33 @@ static void *computes_inside_for_long(void *unused)
     return unused;
 }
 
-/* As a thread does that a busy machine gives no processor. */
-static void test_a_stop_waits_longer_for_who_is_about_to_come_out(void)
+#if !defined(__SANITIZE_THREAD__)
+/* The same while it waits in the kernel, as for a page that is read from disk: for a child that has its memory. */
+static void *waits_inside_for_long(void *unused)
+{
+    ta_free(ta_malloc(1));
+    uint32_t view = ta__self->safepoint.view;
+    ta__self->safepoint.view = 0;
+    __atomic_store_n(&has_begun, 1, __ATOMIC_SEQ_CST);
+    while ((ta__gate_read() & TA__GATE_PENDING) == 0)
+        ;
+    pid_t child = vfork();
+    if (child == 0) {
+        usleep((useconds_t)(ta__stop_patience_ms + 100) * 1000);
+        _exit(0);
+    }
+    __atomic_store_n(&has_left, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ta__self->safepoint.view, view, __ATOMIC_RELEASE);
+    waitpid(child, NULL, 0);
+    return unused;
+}
+#endif
+
+static void expect_stop_waits_for(void *(*inside_for_long)(void *))
 {
     pthread_t thread;
     has_begun = has_left = 0;
-    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, computes_inside_for_long, NULL));
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, inside_for_long, NULL));
     while (!__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST))
         sched_yield();
     ta__stop_patience_ms = 1000;
@@ -236,6 +257,15 @@ static void test_a_stop_waits_longer_for_who_is_about_to_come_out(void)
     ta__stop_patience_ms = 5000;
     TEST_ASSERT_EQUAL_INT(TA__STOP_DONE, outcome);
     TEST_ASSERT_EQUAL_UINT32(1, left);
+}
+
+/* As a thread does that a busy machine gives no processor, or that waits for a page of its memory. */
+static void test_a_stop_waits_longer_for_who_is_about_to_come_out(void)
+{
+    expect_stop_waits_for(computes_inside_for_long);
+#if !defined(__SANITIZE_THREAD__)
+    expect_stop_waits_for(waits_inside_for_long);
+#endif
 }
 
 /* Who sleeps inside is waited for five seconds (here less), and after that only a moment; nobody is held meanwhile. */
