@@ -113,26 +113,35 @@ static struct {
     uintptr_t storage;
     size_t bytes; /* 0: there is none; release */
     const uint32_t *present;
+    int (*is_alone)(void);
 } guest;
 
-void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present)
+void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present, int (*is_alone)(void))
 {
     ta__store_release(&guest.bytes, (size_t)0);
     ta__store_release(&guest.storage, (uintptr_t)storage);
     ta__store_release(&guest.present, present);
+    ta__store_release(&guest.is_alone, is_alone);
     ta__store_release(&guest.bytes, bytes);
 }
 
-static int is_left_behind(uint64_t state)
+static int is_of_guest(uint64_t state)
 {
     size_t bytes = ta__load_acquire(&guest.bytes);
-    return (uintptr_t)state - ta__load_acquire(&guest.storage) < bytes &&
-           ta__load_acquire(ta__load_acquire(&guest.present)) == 0;
+    return (uintptr_t)state - ta__load_acquire(&guest.storage) < bytes;
+}
+
+/* By the guest that ended, or by a thread of the process that the guest has outlived. */
+static int is_left_behind(uint64_t state)
+{
+    if (is_of_guest(state))
+        return ta__load_acquire(ta__load_acquire(&guest.present)) == 0;
+    return state != 0 && is_of_guest(mark_of_thread()) && ta__load_acquire(&guest.is_alone)();
 }
 
 void ta__lock_acquire(struct ta__lock *lock)
 {
-    enum { LOOK_NS = 100000000 }; /* nobody is woken by the end of a guest */
+    enum { LOOK_NS = 100000000 }; /* nobody is woken by the end of a guest, or of a process */
     check_order(lock);
     for (int spin = 0; spin < 100; spin++) {
         if (ta__lock_try(lock))

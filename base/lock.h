@@ -44,8 +44,9 @@ int ta__lock_is_mine(const struct ta__lock *lock);
 extern int (*ta__lock_is_guarded)(void);
 #endif
 /* A process that shares this memory may be killed with a lock: when *present is 0, locks are free whose holder's
- * thread-local storage lies here. It only reads what they guard. */
-void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present);
+ * thread-local storage lies here. It only reads what they guard. And it may be left alone with a lock that a thread had when
+ * the process ended: where that is so, which it alone is asked, it gets all locks. */
+void ta__lock_guest(const void *storage, size_t bytes, const uint32_t *present, int (*is_alone)(void));
 /* In the child of a fork: a lock whose holder does not exist here is free. */
 void ta__lock_after_fork(struct ta__lock *lock);
 

@@ -70,6 +70,7 @@ int ta__namespace_is_ours(uint64_t of_run)
 /* On the keeper's stack, and in its thread-local storage: the program may test all else while it crashes, by writing
  * patterns into it. */
 struct guard {
+    struct ta__keeper *keeper;
     pid_t owner;
     uint32_t blocked_always; /* signals of faults that the owner does not want at all */
     int has_looked;
@@ -206,10 +207,16 @@ static void watch_own_faults(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* Nobody runs in this memory but the keeper. Asked there. */
+static int owner_is_gone(void)
+{
+    return guard != NULL && ta__keeper_owner(guard->keeper) != TA__OWNER_RUNS;
+}
+
 static int keeper_main(void *argument)
 {
     struct ta__keeper *keeper = argument;
-    struct guard own = {.owner = keeper->owner, .out = NULL};
+    struct guard own = {.keeper = keeper, .owner = keeper->owner, .out = NULL};
     const struct rlimit none = {0, 0};
     guard = &own;
     keeper->process = (pid_t)syscall(SYS_getpid);
@@ -253,6 +260,7 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
     if (syscall(SYS_gettid) == keeper->owner && prctl(PR_GET_TID_ADDRESS, &keeper->alive) != 0)
         keeper->alive = NULL;
     char *storage = copy_storage(room);
+    ta__lock_guest(room, ROOM_BYTES, &keeper->present, owner_is_gone);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -263,11 +271,11 @@ static int start(struct ta__keeper *keeper, void (*work)(void), int descriptor)
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (process < 0) {
+        ta__lock_guest(NULL, 0, NULL, NULL);
         (void)ta__mapping_drop(room, ROOM_BYTES);
         return errno = error, -1;
     }
     keeper->process = process;
-    ta__lock_guest(room, ROOM_BYTES, &keeper->present);
     return 0;
 }
 
@@ -324,7 +332,7 @@ void ta__keeper_forget(struct ta__keeper *keeper)
     if (ta__keeper_is_gone(keeper))
         syscall(SYS_wait4, keeper->process, NULL, __WALL, NULL);
     if (ta__keeper_is_gone(keeper) && ta__load_acquire(&keeper->done)) {
-        ta__lock_guest(NULL, 0, NULL);
+        ta__lock_guest(NULL, 0, NULL, NULL);
         (void)ta__mapping_drop(keeper->room, keeper->room_bytes);
     }
     keeper->process = 0;

@@ -442,6 +442,60 @@ int main(int argc, char **argv)
             self.assertLessEqual(abs(had[0] - size), 2000, (kill, had, size))
             os.unlink("x.ta")
 
+    def test_ended_while_new_stacks_are_met(self):
+        """A thread that had the lock of the tables is gone: who watches takes the last entry all the same."""
+        with open("stacks.c", "w") as file:
+            file.write("""
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static __thread unsigned state;
+static unsigned chance(void)
+{
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    return state;
+}
+#define WAY(name) __attribute__((noinline)) void name(int depth) { go_on(depth); __asm__ volatile(""); }
+void one(int depth), other(int depth), third(int depth);
+static inline void go_on(int depth)
+{
+    void *volatile block = depth == 0 ? malloc(8) : NULL;
+    unsigned way = chance() % 3;
+    free(block);
+    if (depth > 0)
+        way == 0 ? one(depth - 1) : way == 1 ? other(depth - 1) : third(depth - 1);
+}
+WAY(one) WAY(other) WAY(third)
+static void *meet(void *seed)
+{
+    for (state = (unsigned)getpid() * 7919u + (unsigned)(size_t)seed;;)
+        one(30);
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    for (size_t i = 1; i < 5; i++)
+        pthread_create(&thread, NULL, meet, (void *)i);
+    usleep(20000 + getpid() % 20000);
+    if (strcmp(argv[1], "exec") == 0)
+        execlp("true", "true", (char *)NULL);
+    kill(getpid(), atoi(argv[1]));
+    pause();
+}
+""")
+        subprocess.run([CC, "-g", "-O1", "-fno-optimize-sibling-calls", "-w", "-o", "stacks", "stacks.c", "-pthread"], check=True)
+        for how in [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, "exec"] * 4:
+            done = subprocess.run([TRACEALLOC, "run", "-o", "x.ta", "./stacks", str(int(how) if how != "exec" else how)],
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0 if how == "exec" else -how, done.stderr)
+            self.assertIn("recording", done.stderr)
+            for name in ["x.ta", "x.ta.1"] if how == "exec" else ["x.ta"]:
+                self.assert_whole(name)
+                os.unlink(name)
+
     def entries(self, name):
         done = subprocess.run([TRACEALLOC, "list", name, "--csv"], stdout=subprocess.PIPE, check=True, text=True)
         return [dict(zip(("entry", "time_ns"), line.split(","))) for line in done.stdout.splitlines()[1:]]
