@@ -167,6 +167,19 @@ int ta__target_open_file(const struct ta__target *target, const char *path)
                                                       : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
+size_t ta__target_read_file(const struct ta__target *target, const struct ta__region *region, uint64_t address,
+                            void *buffer, size_t bytes)
+{
+    int file = region->path != 0 ? ta__target_open_file(target, ta__target_string(target, region->path)) : -1;
+    if (file < 0)
+        return 0;
+    uint64_t room = region->end - address;
+    off_t offset = (off_t)(region->file_offset + (address - region->start));
+    ssize_t got = pread(file, buffer, bytes < room ? bytes : (size_t)room, offset);
+    close(file);
+    return got > 0 ? (size_t)got : 0;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int ta__target_read(struct ta__target *target, uint64_t address, void *buffer, size_t bytes)

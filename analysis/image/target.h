@@ -23,11 +23,12 @@ enum ta__region_flags {
     TA__REGION_WRITE = 2,
     TA__REGION_EXECUTE = 4,
     TA__REGION_SHARED = 8,
-    TA__REGION_FILE = 16,    /* of a file, or of a device */
-    TA__REGION_MISSING = 32, /* core: the contents are not in it */
-    TA__REGION_SPECIAL = 64, /* [vvar], devices: never read */
-    TA__REGION_STACK = 128,  /* [stack] */
-    TA__REGION_BRK = 256,    /* [heap] */
+    TA__REGION_FILE = 16,     /* of a file, or of a device */
+    TA__REGION_MISSING = 32,  /* core: the contents are not in it */
+    TA__REGION_SPECIAL = 64,  /* [vvar], devices: never read */
+    TA__REGION_STACK = 128,   /* [stack] */
+    TA__REGION_BRK = 256,     /* [heap] */
+    TA__REGION_DELETED = 512, /* live: of a file that is not there under its name any more */
 };
 
 /* A mapping. Sorted by address, without overlap. */
@@ -192,5 +193,8 @@ void ta__target_set_registers(struct ta__target_thread *thread, const void *regi
 void ta__target_set_auxiliary(struct ta__target *target, const uint64_t *words, size_t count);
 /* A file that the process has mapped, opened where the process would find it; -1 when it is gone. */
 int ta__target_open_file(const struct ta__target *target, const char *path);
+/* Of a mapping, from the file that is mapped: how many bytes there were. */
+size_t ta__target_read_file(const struct ta__target *target, const struct ta__region *region, uint64_t address,
+                            void *buffer, size_t bytes);
 
 #endif

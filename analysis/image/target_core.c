@@ -32,15 +32,9 @@ static size_t read_core(struct ta__target *target, uint64_t address, void *buffe
                             (off_t)(region->stored + offset));
         return got > 0 ? (size_t)got : 0;
     }
-    if ((region->flags & (TA__REGION_FILE | TA__REGION_WRITE)) != TA__REGION_FILE || region->path == 0)
+    if ((region->flags & (TA__REGION_FILE | TA__REGION_WRITE)) != TA__REGION_FILE)
         return 0;
-    int file = ta__target_open_file(target, ta__target_string(target, region->path));
-    if (file < 0)
-        return 0;
-    uint64_t room = region->end - address;
-    ssize_t got = pread(file, buffer, bytes < room ? bytes : (size_t)room, (off_t)(region->file_offset + offset));
-    close(file);
-    return got > 0 ? (size_t)got : 0;
+    return ta__target_read_file(target, region, address, buffer, bytes);
 }
 
 static const struct ta__target_operations operations = {read_core};

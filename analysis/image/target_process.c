@@ -13,8 +13,35 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* Of a mapping that is as its file: how many of the bytes from `address` on are all there in memory, or all are not. */
+static size_t alike(struct ta__target *target, uint64_t address, size_t bytes, int *is_there)
+{
+    enum { PAGES_MOST = 64, THERE = TA__PAGE_PRESENT | TA__PAGE_SWAPPED };
+    uint8_t states[PAGES_MOST];
+    size_t within = address % TA__TARGET_PAGE, pages = (within + bytes + TA__TARGET_PAGE - 1) / TA__TARGET_PAGE,
+           same = 1;
+    pages = pages < PAGES_MOST ? pages : PAGES_MOST;
+    ta__target_pages(target, address - within, pages, states);
+    *is_there = (states[0] & THERE) != 0;
+    while (same < pages && ((states[same] & THERE) != 0) == *is_there)
+        same++;
+    size_t length = same * TA__TARGET_PAGE - within;
+    return length < bytes ? length : bytes;
+}
+
+/* Looking makes nothing resident: of files, what is not there is read from the file. Their pages that were written to once
+ * are there, or swapped. */
 static size_t read_memory(struct ta__target *target, uint64_t address, void *buffer, size_t bytes)
 {
+    enum { AS_ITS_FILE = TA__REGION_FILE, ELSE = TA__REGION_WRITE | TA__REGION_SPECIAL | TA__REGION_DELETED };
+    const struct ta__region *region = ta__target_region(target, address);
+    int is_there = 1;
+    if (region != NULL && (region->flags & (AS_ITS_FILE | ELSE)) == AS_ITS_FILE && bytes > 0) {
+        bytes = alike(target, address, bytes, &is_there);
+        size_t got = is_there ? 0 : ta__target_read_file(target, region, address, buffer, bytes);
+        if (got > 0)
+            return got;
+    }
     struct iovec local = {buffer, bytes}, remote = {(void *)(uintptr_t)address, bytes};
     ssize_t done = process_vm_readv((pid_t)target->pid, &local, 1, &remote, 1, 0);
     if (done > 0)
@@ -151,15 +178,16 @@ static int add_mapping(struct ta__target *target, const char *line)
         return 0;
     size_t length = strcspn(line + path, "\n");
     static const char deleted[] = " (deleted)";
-    if (length > sizeof deleted &&
-        strncmp(line + path + length - (sizeof deleted - 1), deleted, sizeof deleted - 1) == 0)
-        length -= sizeof deleted - 1;
+    int is_deleted = length > sizeof deleted &&
+                     strncmp(line + path + length - (sizeof deleted - 1), deleted, sizeof deleted - 1) == 0;
+    length -= is_deleted ? sizeof deleted - 1 : 0;
     *region = (struct ta__region){.start = start, .end = end, .file_offset = offset, .flags = flags_of(rights)};
     uint32_t text = ta__target_keep(target, line + path, length);
     region = &target->regions[target->region_count - 1];
     if (inode != 0 || line[path] == '/') {
         region->path = text;
         region->flags |= TA__REGION_FILE | (is_device(ta__target_string(target, text)) ? TA__REGION_SPECIAL : 0);
+        region->flags |= is_deleted ? TA__REGION_DELETED : 0;
     } else {
         region->name = text;
         const char *name = ta__target_string(target, text);

@@ -24,7 +24,7 @@ enum { PAGE = TA__TARGET_PAGE, PAGES = 16, BYTES = PAGES * PAGE };
 
 /* What the child says of itself. */
 struct told {
-    uint8_t *kept, *deleted, *shared, *hidden, *anonymous, *zeros, *written, *private_zero;
+    uint8_t *kept, *deleted, *shared, *hidden, *anonymous, *zeros, *written, *private_zero, *program, *replaced;
     unsigned long headers, stack;
     int tids[4];
     volatile int signals, may_end;
@@ -68,6 +68,7 @@ static void make_mappings(void)
     int kept = make_file(kept_path, "ta_kept"), gone = make_file(deleted_path, "ta_gone");
     told->kept = map(PROT_READ, MAP_PRIVATE, kept);
     told->written = map(PROT_READ | PROT_WRITE, MAP_PRIVATE, kept);
+    told->replaced = map(PROT_READ, MAP_PRIVATE, kept);
     told->deleted = map(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, gone);
     told->shared = map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
     told->hidden = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -82,6 +83,9 @@ static void make_mappings(void)
     told->written[3 * PAGE] = 'w';
     seen = told->written[4 * PAGE];
     seen = told->kept[0];
+    told->program = map(PROT_READ | PROT_WRITE, MAP_PRIVATE, open("/proc/self/exe", O_RDONLY));
+    told->program[6 * PAGE + 5] = 'w'; /* reading would bring its neighbours along */
+    mprotect(told->program, BYTES, PROT_READ);
     (void)seen;
 }
 
@@ -232,11 +236,12 @@ static void expect_region(const void *address, const char *file, uint32_t flags)
 static void test_mappings_have_files_rights_and_names(void)
 {
     enum { READ = TA__REGION_READ, WRITE = TA__REGION_WRITE, FILED = TA__REGION_FILE, SHARED = TA__REGION_SHARED };
+    enum { GONE = FILED | TA__REGION_DELETED };
     start_with_mappings();
-    expect_region(told->kept, kept_path, READ | FILED); /* its file was deleted: that is no part of the name */
-    expect_region(told->written, kept_path, READ | WRITE | FILED);
-    expect_region(told->deleted, deleted_path, READ | WRITE | TA__REGION_EXECUTE | FILED | SHARED);
-    expect_region(told->shared, "/dev/zero", READ | WRITE | FILED | SHARED);
+    expect_region(told->kept, kept_path, READ | GONE); /* its file was deleted: that is no part of the name */
+    expect_region(told->written, kept_path, READ | WRITE | GONE);
+    expect_region(told->deleted, deleted_path, READ | WRITE | TA__REGION_EXECUTE | GONE | SHARED);
+    expect_region(told->shared, "/dev/zero", READ | WRITE | GONE | SHARED);
     expect_region(told->private_zero, "/dev/zero", READ | FILED);
     expect_region(told->anonymous, "", READ | WRITE);
     expect_region(told->hidden, "", 0);
@@ -322,6 +327,45 @@ static void test_pages_are_told_apart(void)
     TEST_ASSERT_EQUAL_HEX8(TA__PAGE_PRESENT | TA__PAGE_FILE, states[4] & (uint8_t)~TA__PAGE_ALONE);
     ta__target_pages(&target, UINT64_C(1) << 62, 2, states);
     TEST_ASSERT_EQUAL_HEX8(0, states[0] | states[1]);
+}
+
+/* What the child has of the program's file: page 6, written to. */
+static void expect_program_pages(void)
+{
+    uint8_t states[PAGES];
+    ta__target_pages(&target, (uintptr_t)told->program, PAGES, states);
+    for (size_t i = 0; i < PAGES; i++)
+        TEST_ASSERT_EQUAL_HEX8(i == 6 ? TA__PAGE_PRESENT : 0, states[i] & TA__PAGE_PRESENT);
+}
+
+static void test_looking_at_files_makes_nothing_resident(void)
+{
+    static char wanted[BYTES], got[BYTES];
+    int file = open("/proc/self/exe", O_RDONLY);
+    TEST_ASSERT_EQUAL_INT(BYTES, (int)read(file, wanted, BYTES));
+    close(file);
+    wanted[6 * PAGE + 5] = 'w';
+    start_with_mappings();
+    expect_program_pages();
+    for (size_t from = 0; from < 3 * PAGE; from += PAGE / 2 + 100) {
+        TEST_ASSERT_EQUAL_INT(0, ta__target_read(&target, (uintptr_t)told->program + from, got, BYTES - from));
+        TEST_ASSERT_EQUAL_MEMORY(wanted + from, got, BYTES - from);
+    }
+    expect_program_pages();
+}
+
+/* Its name is another file's now. */
+static void test_file_that_was_replaced_is_read_where_it_is_mapped(void)
+{
+    char got[9];
+    start_with_mappings();
+    int other = open(kept_path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    TEST_ASSERT_EQUAL_INT(10, (int)write(other, "other text", 10));
+    close(other);
+    int result = ta__target_read(&target, (uintptr_t)told->replaced, got, sizeof got);
+    unlink(kept_path);
+    TEST_ASSERT_EQUAL_INT(0, result);
+    TEST_ASSERT_EQUAL_MEMORY("what the ", got, sizeof got);
 }
 
 /* While it is held the system is asked for more pages than somebody wants, and they are remembered. */
@@ -762,6 +806,8 @@ int main(void)
     RUN_TEST(test_offsets_are_those_of_the_file);
     RUN_TEST(test_sizes_are_known_when_they_are_asked_for);
     RUN_TEST(test_pages_are_told_apart);
+    RUN_TEST(test_looking_at_files_makes_nothing_resident);
+    RUN_TEST(test_file_that_was_replaced_is_read_where_it_is_mapped);
     RUN_TEST(test_pages_of_a_process_that_is_held_are_the_same);
     RUN_TEST(test_pages_are_taken_for_there_where_nobody_may_ask);
     RUN_TEST(test_resident_is_what_the_kernel_counts);
