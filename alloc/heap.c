@@ -200,6 +200,9 @@ void ta__heap_destroy(void *heap)
     errno = saved_errno;
 }
 
+/* mimalloc_unit.c: all pages of a heap, wherever they are, and their blocks; the world is stopped. */
+bool ta__mimalloc_visit(mi_heap_t *heap, bool blocks, mi_block_visit_fun *visitor, void *argument);
+
 struct visit_request {
     void (*visit)(void *user, size_t room, void *context);
     void *context;
@@ -221,7 +224,7 @@ void ta__heap_visit(void *heap, void (*visit)(void *user, size_t room, void *con
 {
     int saved_errno = errno;
     struct visit_request request = {visit, context};
-    mi_heap_visit_blocks(heap, true, visit_block, &request);
+    ta__mimalloc_visit(heap, true, visit_block, &request);
     errno = saved_errno;
 }
 
@@ -242,7 +245,7 @@ void ta__heap_visit_areas(void *heap, void (*visit)(uintptr_t start, size_t byte
 {
     int saved_errno = errno;
     struct area_request request = {visit, context};
-    mi_heap_visit_blocks(heap, false, visit_area, &request);
+    ta__mimalloc_visit(heap, false, visit_area, &request);
     errno = saved_errno;
 }
 
@@ -288,7 +291,7 @@ size_t ta__heap_in_use(void *heap)
 {
     int saved_errno = errno;
     size_t bytes = 0;
-    mi_heap_visit_blocks(heap, false, add_area, &bytes);
+    ta__mimalloc_visit(heap, false, add_area, &bytes);
     errno = saved_errno;
     return bytes;
 }

@@ -55,6 +55,27 @@ void ta__mimalloc_collect_abandoned(mi_page_t *page, void *block)
     mi_free_try_collect_mt(page, block);
 }
 
+/* Pages that mimalloc has straight from the system are in no arena, where it looks for a heap's pages. */
+static bool visit_pages_of_system(mi_theap_t *part, mi_heap_visit_info_t *visit)
+{
+    for (size_t bin = 0; bin <= MI_BIN_FULL; bin++) {
+        for (mi_page_t *page = part->pages[bin].first; page != NULL; page = page->next) {
+            if (page->memid.memkind != MI_MEM_ARENA && !mi_heap_visit_page(page, visit))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool ta__mimalloc_visit(mi_heap_t *heap, bool blocks, mi_block_visit_fun *visitor, void *argument)
+{
+    mi_heap_visit_info_t visit = {heap, visitor, argument, blocks};
+    bool goes_on = mi_heap_visit_blocks(heap, blocks, visitor, argument);
+    for (mi_theap_t *part = heap->theaps; goes_on && part != NULL; part = part->hnext)
+        goes_on = visit_pages_of_system(part, &visit);
+    return goes_on;
+}
+
 /* From the end to the last slice in use: a slice that is claimed is nobody's, and its addresses go back. */
 static void cut_arena(mi_arena_t *arena)
 {

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 #include "tests/support/child.h"
 
@@ -196,6 +197,43 @@ static void data_of_60_mib(void *unused)
     under_a_limit_of(RLIMIT_DATA, (size_t)60 * MIB);
 }
 
+enum { DOMAIN = 5, OF_DOMAIN = 9000 };
+
+static void count_block(const struct ta__source_block *block, void *count)
+{
+    *(size_t *)count += block->size == OF_DOMAIN;
+}
+
+static size_t blocks_of_domain(void)
+{
+    size_t count = 0;
+    MUST(ta__safepoint_stop(&ta__self->safepoint) == TA__STOP_DONE);
+    ta__blocks_visit(count_block, &count);
+    ta__safepoint_resume(&ta__self->safepoint);
+    return count;
+}
+
+/* Where there is no room for arenas mimalloc has each page from the system. */
+static void every_block_is_found(void *unused)
+{
+    enum { OF_ONE = BLOCKS / 4 };
+    (void)unused;
+    MUST(ta_start(64) == 0);
+    MUST(lower_to(RLIMIT_AS, (size_t)100 * MIB) == 0);
+    for (size_t i = 0; i < OF_ONE; i++) {
+        held.blocks[i] = ta_domain_malloc(DOMAIN, OF_DOMAIN);
+        MUST(held.blocks[i] != NULL);
+    }
+    MUST(blocks_of_domain() == OF_ONE);
+    MUST(ta_domain_usable_bytes(DOMAIN) >= (uint64_t)OF_ONE * OF_DOMAIN);
+    for (size_t i = 0; i < OF_ONE; i += 3)
+        ta_free(held.blocks[i]);
+    MUST(blocks_of_domain() == OF_ONE - (OF_ONE + 2) / 3);
+    ta_clear_traces();
+    MUST(ta_domain_destroy(DOMAIN) == 0);
+    MUST(blocks_of_domain() == 0);
+}
+
 /* Most of what the limit leaves is the program's. */
 static void most_of_a_gib(void *unused)
 {
@@ -246,6 +284,11 @@ static void test_a_program_lives_on_in_little_space(void)
 static void test_a_program_lives_on_with_little_data(void)
 {
     run(data_of_60_mib);
+}
+
+static void test_every_block_is_found_in_little_space(void)
+{
+    run(every_block_is_found);
 }
 
 static void test_arenas_go_back_where_nothing_is_traced(void)
@@ -399,6 +442,7 @@ int main(void)
     UNITY_BEGIN();
     RUN_TEST(test_a_program_lives_on_in_little_space);
     RUN_TEST(test_a_program_lives_on_with_little_data);
+    RUN_TEST(test_every_block_is_found_in_little_space);
     RUN_TEST(test_arenas_go_back_where_nothing_is_traced);
     RUN_TEST(test_the_call_answers_as_the_kernel_does);
     RUN_TEST(test_a_limit_that_goes_leaves_nothing_behind);
