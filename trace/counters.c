@@ -99,14 +99,31 @@ void ta__counters_flush(struct ta__thread *self)
 
 void ta__counters_due(struct ta__thread *self, int64_t high)
 {
-    int64_t jump = high - ta__load_relaxed(&self->high);
     ta__store_relaxed(&self->high, high);
     ta__store_relaxed(&self->headroom, 0);
-    /* A large block is noticed as it comes: when it goes, it is gone before anybody looks. */
     if (high > TA__FLUSH_BYTES)
-        flush(self, jump > TA__FLUSH_BYTES ? &ta__peak_due.falling : &ta__peak_due.grown);
+        flush(self, &ta__peak_due.grown);
     else
         ta__peak_record(ta__load_relaxed(&ta__counters_flushed) + high);
+}
+
+static void record_if_due(int64_t current)
+{
+    if (current >= ta__load_relaxed(&ta__peak_due.falling))
+        ta__peak_record(current);
+}
+
+void ta__counters_before_fall(const struct ta__thread *self)
+{
+    int64_t own = ta__load_relaxed(&self->high) - ta__load_relaxed(&self->headroom);
+    record_if_due(ta__load_relaxed(&ta__counters_flushed) + own);
+}
+
+void ta__counters_before_drop(void)
+{
+    size_t current, peak;
+    ta__counters_traced(&current, &peak);
+    record_if_due((int64_t)current);
 }
 
 /* An array with a row for each leaf, made when it is first wanted; NULL: no memory. */
@@ -132,6 +149,7 @@ void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes)
     struct ta__source_counts *shared = shared_counts();
     if (shared == NULL)
         return;
+    ta__counters_before_drop();
     ta__add_relaxed(&shared[leaf].freed_blocks, blocks);
     ta__add_relaxed(&shared[leaf].freed_bytes, bytes);
     __atomic_fetch_sub(&ta__counters_flushed, (int64_t)bytes, __ATOMIC_RELAXED);
@@ -148,6 +166,19 @@ static void add_counts(struct ta__source_counts *sum, const struct ta__source_co
     }
 }
 
+/* The same of what is live alone: nothing of it is former. Below 0 where a block was freed by another thread. */
+TA_INLINE int64_t live_in(const struct ta__source_counts *row)
+{
+    uint64_t freed = ta__load_relaxed(&row->freed_bytes);
+    return (int64_t)(ta__load_relaxed(&row->allocated_bytes) - freed);
+}
+
+static void add_live(int64_t *sum, const struct ta__source_counts *row, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        sum[i] += live_in(&row[i]);
+}
+
 static void subtract_former(struct ta__source_counts *counts, const struct former *former, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -160,22 +191,58 @@ static void subtract_former(struct ta__source_counts *counts, const struct forme
     }
 }
 
+/* The arrays that counts are in, one after the other, from *at = -1 on: the one of all threads, if there is one, and each
+ * thread's own. NULL: there is none left. */
+static const struct ta__source_counts *next_array(int *at)
+{
+    const struct ta__source_counts *rows = NULL;
+    int used = ta__safepoint_size();
+    for (; rows == NULL && *at < used; ++*at)
+        rows = *at < 0 ? ta__load_acquire(&totals.shared) : ta__load_acquire(&thread_at(*at)->counts);
+    return rows;
+}
+
 /* As they were counted: in sampled mode, blocks in units. */
 static void fold(uint32_t first, uint32_t n, struct ta__source_counts *counts)
 {
+    const struct ta__source_counts *rows;
     memset(counts, 0, n * sizeof *counts);
-    const struct ta__source_counts *shared = ta__load_acquire(&totals.shared);
-    if (shared != NULL)
-        add_counts(counts, shared + first, n);
-    int used = ta__safepoint_size();
-    for (int slot = 0; slot < used; slot++) {
-        const struct ta__source_counts *own = ta__load_acquire(&thread_at(slot)->counts);
-        if (own != NULL)
-            add_counts(counts, own + first, n);
-    }
+    for (int at = -1; (rows = next_array(&at)) != NULL;)
+        add_counts(counts, rows + first, n);
     const struct former *former = ta__load_acquire(&totals.former);
     if (former != NULL)
         subtract_former(counts, former + first, n);
+}
+
+/* Leaves that hold nothing touch no memory. */
+TA_INLINE int64_t write_live(uint64_t *place, int64_t live)
+{
+    if (*place != (uint64_t)live)
+        ta__store_relaxed(place, (uint64_t)live);
+    return live;
+}
+
+int64_t ta__counters_write_live(uint64_t *list, uint32_t first, uint32_t end)
+{
+    enum { AT_ONCE = 32 }; /* whoever allocates may have a small stack */
+    int at = -1;
+    const struct ta__source_counts *rows = next_array(&at);
+    int64_t sum = 0;
+    if (rows != NULL && next_array(&at) == NULL) { /* mostly there is one thread */
+#pragma GCC unroll 4
+        for (uint32_t leaf = first; leaf < end; leaf++)
+            sum += write_live(&list[leaf], live_in(&rows[leaf]));
+        return sum;
+    }
+    for (; first < end; first += AT_ONCE) {
+        int64_t live[AT_ONCE] = {0};
+        uint32_t n = end - first < AT_ONCE ? end - first : AT_ONCE;
+        for (at = -1; (rows = next_array(&at)) != NULL;)
+            add_live(live, rows + first, n);
+        for (uint32_t i = 0; i < n; i++)
+            sum += write_live(&list[first + i], live[i] > 0 ? live[i] : 0);
+    }
+    return sum;
 }
 
 int ta__counters_are_settled(uint32_t leaf)

@@ -9,8 +9,7 @@
 #include "base/safepoint.h"
 #include "trace/trace.h"
 
-/* Few rows at once: whoever allocates may have a small stack. */
-enum { STEP_LEAST = 1024, ROWS_AT_ONCE = 32, MANY_ROWS = 1 << 20 };
+enum { STEP_LEAST = 1024, PARTS_MOST = 100, PARTS_LEAST = 25, FEW_ROWS = 1 << 13 };
 
 struct ta__peak_due ta__peak_due = {STEP_LEAST, STEP_LEAST};
 
@@ -23,17 +22,20 @@ static struct {
     int32_t was_missed;   /* somebody had something to write down while it was in use */
 } list;
 
-static int64_t step(int64_t size, int part)
+static int64_t step(int64_t size, int64_t parts)
 {
-    return size / part > STEP_LEAST ? size / part : STEP_LEAST;
+    return size / parts > STEP_LEAST ? size / parts : STEP_LEAST;
 }
 
-/* Passes over many rows are worth it less often. */
-static void set_due(int64_t size, uint64_t rows)
+/* Passes over many rows are worth it less often; and growth alone where falls may go unseen. */
+static void set_due(int64_t size, uint32_t leaves)
 {
-    int is_long = rows > MANY_ROWS;
-    ta__store_relaxed(&ta__peak_due.grown, size + step(size, is_long ? 5 : 20));
-    ta__store_relaxed(&ta__peak_due.falling, size + step(size, is_long ? 20 : 100));
+    int64_t threads = ta__safepoint_size(), rows = leaves * threads;
+    int64_t parts = rows > FEW_ROWS ? (int64_t)PARTS_MOST * FEW_ROWS / rows : PARTS_MOST;
+    parts = parts > PARTS_LEAST ? parts : PARTS_LEAST;
+    int64_t growth = step(size, parts / 5);
+    ta__store_relaxed(&ta__peak_due.grown, growth < threads * TA__FLUSH_BYTES ? size + growth : INT64_MAX);
+    ta__store_relaxed(&ta__peak_due.falling, size + step(size, parts));
 }
 
 static int64_t current_now(void)
@@ -56,25 +58,13 @@ static int begin_writing(void)
 
 static void write_down(int64_t current)
 {
-    struct ta__source_counts rows[ROWS_AT_ONCE];
     uint64_t epoch = ta__trace_epoch();
     uint32_t count = ta__leaf_count();
-    int64_t sum = 0;
-    for (uint32_t first = ta__load_relaxed(&ta__leaf_first); first < count; first += ROWS_AT_ONCE) {
-        uint32_t n = count - first < ROWS_AT_ONCE ? count - first : ROWS_AT_ONCE;
-        ta__counters_fold(first, n, rows);
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t live = (int64_t)(rows[i].allocated_bytes - rows[i].freed_bytes);
-            live = live < 0 ? 0 : live;
-            if (list.live_bytes[first + i] != (uint64_t)live) /* leaves that hold nothing touch no memory */
-                ta__store_relaxed(&list.live_bytes[first + i], (uint64_t)live);
-            sum += live;
-        }
-    }
+    int64_t sum = ta__counters_write_live(list.live_bytes, ta__load_relaxed(&ta__leaf_first), count);
     ta__store_relaxed(&list.count, count);
     list.epoch = epoch;
     list.current = sum > current ? sum : current;
-    set_due(list.current, (uint64_t)count * (uint64_t)ta__safepoint_size());
+    set_due(list.current, count);
 }
 
 void ta__peak_record(int64_t current)

@@ -1,12 +1,13 @@
 /* peak.h: what each leaf held when the traced memory was highest — the list that a search for memory begins with.
  *
  * No thread can keep this up to date with every allocation. Instead the live bytes of all leaves are written down at
- * moments worth it: whenever current has grown by a twentieth since the last time, and when it begins to fall after it
- * has grown by a hundredth. What is written down last before a snapshot is therefore within a twentieth of the peak,
- * most often within a hundredth; with several threads less what they have not flushed (TA__FLUSH_BYTES each).
- * The allocating thread does it, inside the allocator: one pass over the counters, as often as the logarithm of the
- * peak, with coarser steps where many threads have many leaves. It waits for nobody: while a snapshot reads the list it
- * stays as it is, and is brought up to date afterwards. */
+ * moments worth it: when current begins to fall after it has grown by a hundredth, which is seen when a thread flushes, and
+ * before anything large goes. What threads do not flush (TA__FLUSH_BYTES each) can fall unseen: as long as that is more
+ * than a twentieth of current, it is written down whenever current has grown by as much, too. So the list is within a
+ * twentieth of the peak, mostly within a hundredth; with several threads less what they have not flushed.
+ * The thread that allocates or frees does it, inside the allocator: one pass over the counters, as often as the logarithm
+ * of the peak, with steps up to four times as large where there are many leaves or threads. It waits for nobody: while a
+ * snapshot reads the list it stays as it is, and is brought up to date afterwards. */
 #ifndef TA_TRACE_PEAK_H
 #define TA_TRACE_PEAK_H
 

@@ -82,6 +82,8 @@ static void add_out(struct ta__thread *self, uint32_t leaf, uint64_t units, uint
         ta__counters_shared_remove(leaf, units, bytes);
         return;
     }
+    if (bytes > TA__LARGE_FALL)
+        ta__counters_before_fall(self);
     ta__count_free(self, leaf, bytes);
     ta__owner_add(&self->counts[leaf].freed_blocks, units - 1);
 }

@@ -74,7 +74,7 @@ size_t ta__contexts_memory(void);
 /* ---- counters.c: what the leaves hold ------------------------------------------------------------------------------
  */
 
-enum { TA__FLUSH_BYTES = 64 * 1024 };
+enum { TA__FLUSH_BYTES = 64 * 1024, TA__LARGE_FALL = TA__FLUSH_BYTES / 2 };
 
 /* What threads have flushed, live bytes: any thread, atomic. */
 extern int64_t ta__counters_flushed;
@@ -82,16 +82,22 @@ extern int64_t ta__counters_flushed;
 /* A new high that is worth more than being remembered: see ta__counters_new_high. */
 TA_COLD void ta__counters_due(struct ta__thread *self, int64_t high);
 TA_COLD void ta__counters_flush(struct ta__thread *self);
+/* So much is freed next that a flush would come too late to see the peak (TA__LARGE_FALL). */
+TA_COLD void ta__counters_before_fall(const struct ta__thread *self);
 /* A free by a thread without counters of its own: atomic. */
 void ta__counters_shared_remove(uint32_t leaf, uint64_t blocks, uint64_t bytes);
 /* Is all that was ever allocated under the leaf freed? True for good when nobody can allocate under it any more. */
 int ta__counters_are_settled(uint32_t leaf);
 /* A settled leaf's totals become another's: its own are 0 from here on. 0: no memory. */
 int ta__counters_bequeath(uint32_t leaf, uint32_t heir);
-/* All that a leaf holds becomes freed; the world is stopped. */
+/* All that a leaf holds becomes freed; the world is stopped. It is taken out of what was flushed, at once: before it, or
+ * before several, somebody looks whether there is a peak. */
+void ta__counters_before_drop(void);
 void ta__counters_drop(uint32_t leaf);
 /* counts[i] = sum over threads of leaf first + i. */
 void ta__counters_fold(uint32_t first, uint32_t n, struct ta__source_counts *counts);
+/* Puts what leaves hold into a list, by leaf; answers the sum. */
+int64_t ta__counters_write_live(uint64_t *list, uint32_t first, uint32_t end);
 void ta__counters_traced(size_t *current, size_t *peak);
 
 /* An allocation of `size` bytes under `leaf`: the owner's plain stores. Answers whether there is a new high, which the

@@ -60,6 +60,7 @@ static void ignore_entry(const struct ta__tracked *entry, void *context)
 /* Counts all that was live as freed, and every trace of it with that. */
 static void fold_counters(uint32_t index)
 {
+    ta__counters_before_drop();
     for (uint32_t leaf = ta__leaf_next(index, 0); leaf != 0; leaf = ta__leaf_next(index, leaf))
         ta__counters_drop(leaf);
 }

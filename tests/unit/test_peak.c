@@ -5,10 +5,14 @@
 
 #include <unity.h>
 
+#include "alloc/alloc.h"
+#include "base/memory.h"
 #include "tests/support/random.h"
 #include "tests/support/traced_now.h"
+#include "trace/peak.h"
 #include "trace/trace.h"
 #include "tracealloc.h"
+#include "tracealloc/domain.h"
 
 enum { THREADS_MAX = 80, BLOCKS = 200, SLACK = 70000 };
 
@@ -200,9 +204,134 @@ static void test_after_a_reset_the_peak_is_what_lives(void)
     TEST_ASSERT_EQUAL_size_t(held - 3000, current());
 }
 
+/* ---- what the leaves held then ---- */
+
+static size_t listed(void)
+{
+    const uint64_t *live;
+    uint32_t is_now, count = ta__peak_open(&live, &is_now);
+    size_t sum = 0;
+    for (uint32_t leaf = 0; leaf < count; leaf++)
+        sum += live[leaf];
+    if (count != 0)
+        ta__peak_close();
+    return sum;
+}
+
+enum { SMALL = 500, FEW = 8, LARGE = 300000, DOMAIN = 77 };
+static void *small[20000], *large[FEW];
+
+static void get(void **blocks, int count, size_t size)
+{
+    for (int i = 0; i < count; i++)
+        blocks[i] = ta_malloc(size);
+}
+
+static void release(void **blocks, int count)
+{
+    for (int i = 0; i < count; i++)
+        ta_free(blocks[i]);
+}
+
+static void small_ones_grow_and_go(void)
+{
+    get(small, 20000, SMALL);
+    release(small, 20000);
+}
+
+static void a_large_one_goes_at_once(void)
+{
+    get(large, 1, (size_t)30 * LARGE);
+    get(small, 2000, SMALL);
+    release(large, 1);
+    release(small, 2000);
+}
+
+static void large_ones_go_one_by_one(void)
+{
+    get(large, FEW, LARGE);
+    release(large, FEW);
+}
+
+static void a_large_one_shrinks(void)
+{
+    get(large, 1, (size_t)20 * LARGE);
+    large[0] = ta_realloc(large[0], SMALL);
+    ta_free(large[0]);
+}
+
+static void what_is_tracked_goes(void)
+{
+    ta_track(DOMAIN, (uintptr_t)small, (size_t)9 * LARGE);
+    ta_untrack(DOMAIN, (uintptr_t)small);
+}
+
+static void a_domain_goes_with_all_that_it_holds(void)
+{
+    for (int i = 0; i < 3000; i++)
+        small[i] = ta_domain_malloc(DOMAIN, SMALL);
+    ta_domain_destroy(DOMAIN);
+}
+
+static int had_counters;
+
+static void *free_without_counters(void *block)
+{
+    ta__memory_inject_failure(1, 1);
+    ta_free(block);
+    ta__memory_inject_failure(0, 0);
+    had_counters = ta__self->counts != NULL;
+    return NULL;
+}
+
+/* By a thread that finds no memory for counters. */
+static void another_thread_frees(void)
+{
+    pthread_t thread;
+    get(large, 1, 40000);
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, free_without_counters, large[0]));
+    pthread_join(thread, NULL);
+    TEST_ASSERT_FALSE(had_counters);
+}
+
+/* Less than a thread flushes. */
+static void few_bytes_come_and_go(void)
+{
+    get(small, 60, SMALL);
+    release(small, 60);
+}
+
+static void test_list_of_the_peak_is_of_the_peak_however_it_ends(void)
+{
+    static const struct {
+        const char *name;
+        void (*happens)(void);
+        size_t unseen; /* what falls before anybody looks, and a step of what may grow before that */
+    } falls[] = {
+        {"small ones", small_ones_grow_and_go, TA__FLUSH_BYTES + 4096},
+        {"a large one", a_large_one_goes_at_once, 0},
+        {"large ones", large_ones_go_one_by_one, 0},
+        {"one that shrinks", a_large_one_shrinks, 0},
+        {"tracked memory", what_is_tracked_goes, 0},
+        {"a domain", a_domain_goes_with_all_that_it_holds, 0},
+        {"a block that another thread frees", another_thread_frees, 0},
+        {"few bytes", few_bytes_come_and_go, 1024 + SMALL},
+    };
+    for (size_t i = 0; i < sizeof falls / sizeof *falls; i++) {
+        ta_clear_traces();
+        size_t before = current();
+        falls[i].happens();
+        size_t highest = peak();
+        TEST_ASSERT_TRUE_MESSAGE(highest > before + 60 * SMALL - 1 && current() < highest, falls[i].name);
+        TEST_ASSERT_TRUE_MESSAGE(listed() + highest / 100 + falls[i].unseen >= highest, falls[i].name);
+        TEST_ASSERT_TRUE_MESSAGE(listed() <= highest, falls[i].name);
+    }
+}
+
 int main(void)
 {
     UNITY_BEGIN();
+    RUN_TEST(test_list_of_the_peak_is_of_the_peak_however_it_ends); /* while there is one thread */
     RUN_TEST(test_what_was_reported_once_does_not_fall);
     RUN_TEST(test_what_lived_while_all_rested_counts_though_nobody_looked);
     RUN_TEST(test_random_work_of_several_threads);
