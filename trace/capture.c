@@ -95,7 +95,7 @@ TA_COLD static int memo_grow(struct ta__thread *self, uint32_t new_count, uint32
 int ta__capture_thread_init(struct ta__thread *self)
 {
     if (self->near == NULL)
-        ta__store_relaxed(&self->near, (struct ta__near *)ta__memory_map(sizeof *self->near));
+        ta__store_relaxed(&self->near, (struct ta__near *)ta__memory_map(ta__near_bytes(self->kept_room)));
     if (self->near == NULL)
         return 0;
     if (self->states == NULL && !memo_map(self, TA__FIRST_WINDOW, 0, 0))
@@ -120,7 +120,7 @@ size_t ta__capture_resident(const struct ta__thread *thread)
     if (states != NULL)
         bytes += ta__memory_resident(memo_begin(states), memo_layout(ta__load_relaxed(&thread->window)).bytes);
     if (near != NULL)
-        bytes += ta__memory_resident(near, sizeof *near);
+        bytes += ta__memory_resident(near, ta__near_bytes(ta__load_relaxed(&thread->kept_room)));
     if (counts != NULL)
         bytes += ta__memory_resident(counts, ta__leaf_count() * sizeof *counts);
     return bytes;
@@ -134,7 +134,7 @@ void ta__capture_forget(struct ta__thread *self)
 
 void ta__capture_forget_leaves(struct ta__thread *self)
 {
-    ta__kept_forget(self->near);
+    ta__kept_forget(self);
     uint32_t meaning = ta__load_acquire(&ta__leaf_meaning);
     if (self->near->leaf_meaning == meaning)
         return;
@@ -149,8 +149,7 @@ void ta__capture_give_back(void)
     int used = ta__safepoint_size();
     for (int slot = 0; slot < used; slot++) {
         struct ta__thread *thread = (struct ta__thread *)ta__safepoint_member(slot);
-        if (thread->near != NULL)
-            ta__memory_reset(thread->near, sizeof *thread->near);
+        ta__kept_give_back(thread);
         if (thread->states == NULL)
             continue;
         thread->depth = 0;
@@ -605,7 +604,7 @@ TA_COLD static void forget_near_rules(struct ta__thread *self, uint64_t tag)
 {
     if (self->near->tag != 0)
         memset(self->near->rules, 0, sizeof self->near->rules);
-    ta__kept_forget(self->near);
+    ta__kept_forget(self);
     self->near->tag = tag;
 }
 
@@ -823,7 +822,8 @@ TA_READS_STACKS uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t 
     uintptr_t stack_high = self->stack_high != self->stack_low ? self->stack_high : 0;
     uint32_t leaf = walk_and_remember(self, ip, sp, fp, domain);
     ta__check_capture(self, ip, sp, fp);
-    if (ta__kept_is_met_again(self->near, leaf, sp) && stack_high != 0)
-        ta__kept_keep(self, ip, sp, fp, stack_high, domain);
+    enum ta__met met = ta__kept_meet(self->near, leaf, sp);
+    if (met != TA__MET_FIRST && stack_high != 0)
+        ta__kept_keep(self, ip, sp, fp, stack_high, domain, met);
     return leaf;
 }

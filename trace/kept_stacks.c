@@ -3,12 +3,28 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "trace/capture.h"
 
-enum { ERA_STEP = TA__KEPT_PATHS };
+enum { ERA_STEP = TA__KEPT_PATHS << TA__KEPT_ROOM_MOST, BRANCH_BITS = 12 };
+_Static_assert(TA__KEPT_BRANCHES == 1 << BRANCH_BITS, "as many as the number has bits");
+_Static_assert(ERA_STEP <= UINT16_MAX + 1, "paths are named by 16 bits");
 
-TA_COLD void ta__kept_forget(struct ta__near *near)
+/* Where what lies behind the paths begins. */
+static void lay_out(struct ta__near *near, uint32_t room)
 {
+    near->paths_max = (uint32_t)TA__KEPT_PATHS << room;
+    near->chunks_max = (uint32_t)TA__KEPT_CHUNKS << room;
+    near->branches_max = ((uint32_t)TA__KEPT_BRANCHES << room) / 4 * 3;
+    near->branch_shift = 64 - BRANCH_BITS - room;
+    near->chunks = (struct ta__kept_chunk *)(void *)&near->paths[near->paths_max];
+    near->branches = (struct ta__kept_branch *)(void *)&near->chunks[near->chunks_max];
+}
+
+TA_COLD void ta__kept_forget(struct ta__thread *self)
+{
+    struct ta__near *near = self->near;
+    lay_out(near, self->kept_room);
     if (near->paths_used > 1) /* so that a new thread's tables stay untouched */
         memset(near->heads, 0, sizeof near->heads);
     if (near->has_sites)
@@ -17,27 +33,77 @@ TA_COLD void ta__kept_forget(struct ta__near *near)
     near->paths_used = 1;
     near->chunks_used = 0;
     near->branches_used = 0;
+    near->kept_again = 0;
     near->missing.from = 0;
     near->era += ERA_STEP;
     if (near->era == 0) {
-        memset(near->branches, 0, sizeof near->branches);
+        memset(near->branches, 0, (sizeof *near->branches * TA__KEPT_BRANCHES) << self->kept_room);
         near->era = ERA_STEP;
     }
+}
+
+/* What the rooms of all threads have more than they began with. */
+static uint64_t grown_bytes;
+
+/* May they have so much more? Some MiB, less where tables are small because address space is short; or a small part of what
+ * lives. */
+static int take_bytes(uint64_t bytes)
+{
+    enum { FOR_EACH_LEAF = 2, SHARE_OF_LIVE = 32 };
+    int64_t some = (int64_t)ta__leaf_capacity() * FOR_EACH_LEAF;
+    int64_t part = ta__load_relaxed(&ta__counters_flushed) / SHARE_OF_LIVE;
+    if ((int64_t)__atomic_add_fetch(&grown_bytes, bytes, __ATOMIC_RELAXED) <= (some > part ? some : part))
+        return 1;
+    __atomic_sub_fetch(&grown_bytes, bytes, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Twice the room, if that is worth it: most of what is kept had been kept before. What is kept is lost. */
+static void grow(struct ta__thread *self)
+{
+    uint32_t room = self->kept_room;
+    size_t had = ta__near_bytes(room), bytes = ta__near_bytes(room + 1);
+    if (room == TA__KEPT_ROOM_MOST || self->near->kept_again < self->near->paths_used / 2 || !take_bytes(bytes - had))
+        return;
+    struct ta__near *grown = ta__memory_grow(self->near, had, bytes);
+    if (grown == NULL) {
+        __atomic_sub_fetch(&grown_bytes, bytes - had, __ATOMIC_RELAXED);
+        return;
+    }
+    ta__store_relaxed(&self->near, grown); /* others may measure it */
+    ta__store_relaxed(&self->kept_room, room + 1);
+}
+
+void ta__kept_give_back(struct ta__thread *thread)
+{
+    size_t had = ta__near_bytes(thread->kept_room), bytes = ta__near_bytes(0);
+    if (thread->near == NULL)
+        return;
+    ta__memory_shrink(thread->near, had, bytes);
+    ta__memory_reset(thread->near, bytes);
+    __atomic_sub_fetch(&grown_bytes, had - bytes, __ATOMIC_RELAXED);
+    thread->kept_room = 0;
+}
+
+/* The room is used up. */
+TA_COLD static void begin_anew(struct ta__thread *self)
+{
+    grow(self);
+    ta__kept_forget(self);
 }
 
 /* The entry of a branch, or the empty one where it would be, which is from elsewhere. */
 TA_INLINE struct ta__kept_branch *branch_at(struct ta__near *near, uint32_t from, uint32_t number, uint64_t word)
 {
-    uint64_t at = (word ^ ((uint64_t)number << 48 | from)) * TA__GOLDEN >> 52;
-    for (;; at = (at + 1) & (TA__KEPT_BRANCHES - 1)) {
+    uint32_t shift = near->branch_shift;
+    uint64_t at = (word ^ ((uint64_t)number << 48 | from)) * TA__GOLDEN >> shift;
+    for (;; at = (at + 1) & (UINT64_MAX >> shift)) {
         struct ta__kept_branch *branch = &near->branches[at];
         if ((branch->word == word && branch->from == from && branch->number == number) ||
             branch->from / ERA_STEP != near->era / ERA_STEP)
             return branch;
     }
 }
-_Static_assert(TA__KEPT_BRANCHES == 1 << 12, "as many as the number has bits");
-
 /* Where a path's words begin. */
 TA_INLINE const struct ta__kept_chunk *words_at(const struct ta__kept_path *path)
 {
@@ -229,7 +295,7 @@ static int make_findable(struct ta__near *near, struct ta__kept_head *head, uint
 }
 
 __attribute__((noinline)) void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp,
-                                             uint64_t stack_high, uint32_t domain)
+                                             uint64_t stack_high, uint32_t domain, enum ta__met met)
 {
     struct ta__near *near = self->near;
     const struct ta__state *top = &self->states[self->depth - 1];
@@ -237,9 +303,11 @@ __attribute__((noinline)) void ta__kept_keep(struct ta__thread *self, uint64_t i
     if (top->slot_end == 0 || top->slot_end > TA__KEPT_WORDS_EACH || leaf == 0 || top->leaf_domain != domain ||
         !are_in_reach(self, sp, stack_high))
         return;
-    if (near->chunks_used + top->slot_end / TA__KEPT_CHUNK + 1 > TA__KEPT_CHUNKS ||
-        near->paths_used == TA__KEPT_PATHS || near->branches_used == TA__KEPT_BRANCHES / 4 * 3)
-        ta__kept_forget(near);
+    if (near->chunks_used + top->slot_end / TA__KEPT_CHUNK + 1 > near->chunks_max ||
+        near->paths_used == near->paths_max || near->branches_used == near->branches_max) {
+        begin_anew(self);
+        near = self->near;
+    }
     uint32_t chunks = copy_words(self, sp);
     uint64_t fp_mask = (top->flags & TA__STATE_NEEDS_FP) != 0 ? UINT64_MAX : 0;
     struct ta__kept_path *path = &near->paths[near->paths_used];
@@ -259,4 +327,5 @@ __attribute__((noinline)) void ta__kept_keep(struct ta__thread *self, uint64_t i
     make_last(near, head, near->paths_used);
     near->chunks_used += chunks;
     near->paths_used++;
+    near->kept_again += met == TA__MET_AND_KEPT;
 }

@@ -19,7 +19,8 @@
  * So each word is compared once, and a stack that is not found is known to be that of no path. A search may begin at any
  * path of the registers, and begins at the one that was expected: where a word differs that the path has in common
  * with the one it branches off from, the search goes on in that one. Only the owner reads and writes. When there is no more
- * room, or rules or limit change, all is forgotten at once. */
+ * room, or rules or limit change, all is forgotten at once. Where most of what filled the room had been kept before, there
+ * is twice the room from then on, as far as the program has the memory for it. */
 #ifndef TA_TRACE_KEPT_STACKS_H
 #define TA_TRACE_KEPT_STACKS_H
 
@@ -54,11 +55,13 @@ struct ta__near_site {
 enum { TA__NEAR_RULES = 1024, TA__NEAR_LEAVES = 1024, TA__NEAR_SITES = 256 };
 
 enum {
+    /* The room that each thread begins with; it doubles up to TA__KEPT_ROOM_MOST times. */
     TA__KEPT_PATHS = 2048, /* the first is none */
-    TA__KEPT_HEADS = 4096,
     TA__KEPT_BRANCHES = 4096,
-    TA__KEPT_CANDIDATES = 16384,
     TA__KEPT_CHUNKS = 8192,
+    TA__KEPT_ROOM_MOST = 3,
+    TA__KEPT_HEADS = 4096,
+    TA__KEPT_CANDIDATES = 16384,
     TA__KEPT_WORDS_EACH = 1024,
     TA__KEPT_CHUNK = 4,
 };
@@ -114,20 +117,33 @@ struct ta__near {
     uint64_t tag;          /* the tag of the shared rules that rules and paths come from */
     uint32_t leaf_meaning; /* when the near leaves were true */
     uint32_t paths_used, chunks_used, branches_used;
+    uint32_t paths_max, chunks_max, branches_max;
+    uint32_t kept_again; /* of the paths: stacks that had been kept before, and were forgotten */
     uint32_t has_sites;
     uint32_t keeps_none;            /* there are so few requests to answer that keeping stacks would only take memory */
     uint32_t era;                   /* above the bits of a path's number */
     struct ta__kept_branch missing; /* what the last search would have needed to go on; from 0: nothing */
     struct ta__kept_branch *missing_at; /* the empty entry where that would have been */
+    struct ta__kept_chunk *chunks;      /* these two lie behind the paths */
+    struct ta__kept_branch *branches;
+    uint32_t branch_shift; /* of 64 bits, to a number of a branch */
     struct ta__near_rule rules[TA__NEAR_RULES];
     struct ta__near_leaf leaves[TA__NEAR_LEAVES];
     struct ta__near_site sites[TA__NEAR_SITES];
     struct ta__kept_head heads[TA__KEPT_HEADS];
-    uint32_t candidates[TA__KEPT_CANDIDATES]; /* stacks that were walked lately */
-    struct ta__kept_branch branches[TA__KEPT_BRANCHES];
-    struct ta__kept_path paths[TA__KEPT_PATHS];
-    struct ta__kept_chunk chunks[TA__KEPT_CHUNKS];
+    uint32_t candidates[TA__KEPT_CANDIDATES]; /* stacks that were walked lately; bit 0 is 0 where it was kept then */
+    struct ta__kept_path paths[];
 };
+
+/* Bytes of all that, with room for 2^room times as many kept stacks as each thread begins with. */
+TA_INLINE size_t ta__near_bytes(uint32_t room)
+{
+    enum {
+        ROOM_BYTES = TA__KEPT_PATHS * sizeof(struct ta__kept_path) + TA__KEPT_CHUNKS * sizeof(struct ta__kept_chunk) +
+                     TA__KEPT_BRANCHES * sizeof(struct ta__kept_branch)
+    };
+    return sizeof(struct ta__near) + ((size_t)ROOM_BYTES << room);
+}
 
 TA_INLINE struct ta__near_site *ta__near_site_of(struct ta__near *near, uint64_t ip)
 {
@@ -284,25 +300,32 @@ TA_INLINE uint32_t ta__kept_find_other(const struct ta__thread *self, uint64_t i
     return path->leaf;
 }
 
-/* The memo holds a stack of these registers, found by walking: keeps it. `stack_high` as the walk began. */
-void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high,
-                   uint32_t domain);
+enum ta__met { TA__MET_FIRST, TA__MET_AGAIN, TA__MET_AND_KEPT };
 
-/* Was this stack walked before, not long ago? Never where none are kept. */
-TA_INLINE int ta__kept_is_met_again(struct ta__near *near, uint32_t leaf, uint64_t sp)
+/* The memo holds a stack of these registers, found by walking, which was met before: keeps it. `stack_high` as the walk began. */
+void ta__kept_keep(struct ta__thread *self, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t stack_high, uint32_t domain,
+                   enum ta__met met);
+
+/* Was this stack walked before, not long ago, and perhaps kept then? Never where none are kept. */
+TA_INLINE enum ta__met ta__kept_meet(struct ta__near *near, uint32_t leaf, uint64_t sp)
 {
-    uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1);
+    uint32_t key = (leaf ^ (uint32_t)(sp >> 4) << 12) * UINT32_C(0x9E3779B1) | 1;
     /* By the number, so that few leaves touch few pages; four places for a leaf that is met with several sp. */
     uint32_t *candidate = &near->candidates[(leaf << 2 | (uint32_t)(sp >> 4 & 3)) & (TA__KEPT_CANDIDATES - 1)];
-    if (*candidate == key)
-        return 1;
+    uint32_t was = *candidate;
+    if ((was | 1) == key) {
+        *candidate = key ^ 1;
+        return was == key ? TA__MET_AGAIN : TA__MET_AND_KEPT;
+    }
     if (TA_LIKELY(!near->keeps_none))
         *candidate = key;
-    return 0;
+    return TA__MET_FIRST;
 }
 _Static_assert((TA__KEPT_CANDIDATES & (TA__KEPT_CANDIDATES - 1)) == 0, "a power of two");
 
 /* None counts any more. */
-void ta__kept_forget(struct ta__near *near);
+void ta__kept_forget(struct ta__thread *self);
+/* The memory goes back, with all else that is in near; the world is stopped, and the thread forgets before it looks. */
+void ta__kept_give_back(struct ta__thread *thread);
 
 #endif

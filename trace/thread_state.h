@@ -72,6 +72,7 @@ struct ta__thread {
     int32_t number; /* of threads, in the order of their first allocation: what a snapshot calls a thread */
     int32_t tid;
     uint32_t counts_capacity; /* leaves that counts has room for */
+    uint32_t kept_room;       /* near has room for so many times as many kept stacks, as a power of two; read by any */
     uint32_t adapted;         /* generation of the gate that it last adapted to; read by reclaim.c, acquire */
     uint32_t quiet;           /* the round of reclaim.c in which it last began to intern a stack; the same */
     uint8_t is_main;

@@ -4,11 +4,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <unity.h>
 
 #include "alloc/alloc.h"
 #include "alloc/header.h"
+#include "base/memory.h"
 #include "trace/kept_stacks.h"
 #include "tracealloc.h"
 
@@ -447,7 +449,7 @@ static void test_followers_end_with_what_was_kept(void)
         EXPECT_NO_COMPLAINT(run_orders(&known, 4));
         switch (round % 3) {
         case 0:
-            ta__kept_forget(ta__self->near); /* as when there is no more room */
+            ta__kept_forget(ta__self); /* as when there is no more room */
             break;
         case 1:
             ta_clear_traces();
@@ -462,6 +464,140 @@ static void test_followers_end_with_what_was_kept(void)
         TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, &complaint)); /* the next one has its memory */
         TEST_ASSERT_NULL(complaint);
     }
+}
+
+/* ---- room ---- */
+
+enum { DEPTHS = 400, MORE_DEPTHS = 700, MANY_ROUNDS = 12 };
+
+/* Stacks of so many depths, from one call. 0: one was taken for another. */
+NOINLINE static int go_down(volatile int depths, volatile int rounds)
+{
+    int right = 1;
+    while (rounds-- > 0)
+        for (volatile int depth = 0; depth < depths; depth++) {
+            struct request request = {.way = depth % WAYS};
+            right &= (int)deep(depth, &request);
+            ta_free(request.block);
+        }
+    KEEP(&right);
+    return right;
+}
+
+static size_t grown_by(uint32_t room)
+{
+    return ta__near_bytes(room) - ta__near_bytes(0);
+}
+
+/* Twice is enough for DEPTHS, where a sanitizer's frames have no more words. */
+static int has_grown_enough(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    return ta__self->kept_room == 3;
+#else
+    return ta__self->kept_room == 2;
+#endif
+}
+
+static void test_room_grows_until_what_comes_again_is_kept(void)
+{
+    TEST_ASSERT_TRUE(go_down(1, 1));
+    TEST_ASSERT_EQUAL_UINT32(0, ta__self->kept_room);
+    for (volatile int part = 0; part < 2; part++) { /* some rounds, and some in which all are found; from one call */
+        int before = kept_now();
+        TEST_ASSERT_TRUE(go_down(DEPTHS, MANY_ROUNDS));
+        TEST_ASSERT_TRUE(part == 0 || kept_now() == before);
+        TEST_ASSERT_TRUE(has_grown_enough());
+        TEST_ASSERT_TRUE(is_kept_in_order());
+    }
+    size_t mapped = ta__memory_mapped(), grown = grown_by(ta__self->kept_room);
+    ta_stop();
+    TEST_ASSERT_EQUAL_UINT32(0, ta__self->kept_room);
+    TEST_ASSERT_TRUE(ta__memory_mapped() + grown <= mapped + (size_t)sysconf(_SC_PAGESIZE));
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+    TEST_ASSERT_TRUE(go_down(DEPTHS, 3) && is_kept_in_order());
+}
+
+/* Each comes twice, and is kept for nothing. */
+static void test_room_does_not_grow_for_what_does_not_come_again(void)
+{
+    for (volatile int depth = 0; depth < MORE_DEPTHS; depth++)
+        for (volatile int time = 0; time < 2; time++) {
+            struct request request = {.way = depth % WAYS};
+            TEST_ASSERT_EQUAL_size_t(1, deep(depth, &request));
+            ta_free(request.block);
+        }
+    TEST_ASSERT_EQUAL_UINT32(0, ta__self->kept_room);
+}
+
+/* One stack, met so many times. */
+NOINLINE static int go_to(int depth, int number, volatile int times)
+{
+    int right = 1;
+    while (times-- > 0) {
+        struct request request = {.site = number % SITES, .way = number / SITES % WAYS};
+        right &= (int)deep(depth, &request);
+        ta_free(request.block);
+    }
+    KEEP(&right);
+    return right;
+}
+
+static void test_room_does_not_grow_where_little_comes_again(void)
+{
+    enum { AGAIN = 60, NEW = 100 };
+    int right = 1;
+    for (int number = 0; number < SITES * WAYS; number++)
+        for (int depth = 0; depth < AGAIN + NEW; depth++)
+            right &= depth < AGAIN ? go_to(depth, 0, 2) : go_to(depth, number, 2);
+    TEST_ASSERT_TRUE(right);
+    TEST_ASSERT_EQUAL_UINT32(0, ta__self->kept_room);
+}
+
+static void test_without_memory_there_is_the_room_that_there_was(void)
+{
+    TEST_ASSERT_TRUE(go_down(DEPTHS, 2));
+    ta__memory_inject_failure(1, 1);
+    int right = go_down(DEPTHS, 2 * MANY_ROUNDS);
+    ta__memory_inject_failure(0, 0);
+    TEST_ASSERT_TRUE(right && is_kept_in_order());
+    TEST_ASSERT_EQUAL_UINT32(0, ta__self->kept_room);
+    TEST_ASSERT_TRUE(go_down(DEPTHS, MANY_ROUNDS));
+    TEST_ASSERT_TRUE(has_grown_enough());
+}
+
+enum { GROWING = 3 };
+static pthread_barrier_t all_have_grown;
+static size_t grown[GROWING];
+
+static void *grow(void *member)
+{
+    int right = go_down(MORE_DEPTHS, MANY_ROUNDS);
+    grown[(uintptr_t)member] = grown_by(ta__self->kept_room);
+    pthread_barrier_wait(&all_have_grown);
+    return (void *)(uintptr_t)right;
+}
+
+static void test_room_of_all_threads_together_is_bounded(void)
+{
+    enum { TOGETHER = 8 << 20 };
+    pthread_t threads[GROWING];
+    size_t sum = 0;
+    pthread_barrier_init(&all_have_grown, NULL, GROWING);
+    for (uintptr_t i = 0; i < GROWING; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, grow, (void *)i));
+    for (int i = 0; i < GROWING; i++) {
+        void *right;
+        TEST_ASSERT_EQUAL_INT(0, pthread_join(threads[i], &right));
+        TEST_ASSERT_TRUE(right != NULL);
+        sum += grown[i];
+    }
+    pthread_barrier_destroy(&all_have_grown);
+    TEST_ASSERT_TRUE(sum <= TOGETHER && sum > TOGETHER / 2);
+    ta_stop();
+    TEST_ASSERT_EQUAL_INT(0, ta_start(TA_NFRAME_MAX));
+    TEST_ASSERT_TRUE(go_down(DEPTHS, MANY_ROUNDS));
+    TEST_ASSERT_TRUE(has_grown_enough()); /* all of it was given back */
 }
 
 /* ---- frames that are found by the frame pointer -------------------------------------------------------------------
@@ -686,6 +822,11 @@ int main(void)
     RUN_TEST(test_the_follower_is_what_came_next_last_time);
     RUN_TEST(test_what_is_expected_is_what_came_last_time);
     RUN_TEST(test_followers_end_with_what_was_kept);
+    RUN_TEST(test_room_grows_until_what_comes_again_is_kept);
+    RUN_TEST(test_room_does_not_grow_for_what_does_not_come_again);
+    RUN_TEST(test_room_does_not_grow_where_little_comes_again);
+    RUN_TEST(test_without_memory_there_is_the_room_that_there_was);
+    RUN_TEST(test_room_of_all_threads_together_is_bounded);
     RUN_TEST(test_a_stack_that_only_the_frame_pointer_tells_apart_is_another_one);
     RUN_TEST(test_a_change_further_out_changes_the_stacks_of_all_frames_further_in);
     RUN_TEST(test_a_return_address_of_another_frame_is_not_taken_for_one_of_the_same);
