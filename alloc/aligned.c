@@ -139,7 +139,7 @@ __attribute__((noinline)) static void *aligned_one_frame(size_t alignment, size_
         return aligned_other(alignment, size, self);
     void *block = ta__heap_pop(self->lined, ta__heap_lines(size));
     if (TA_LIKELY(block != NULL))
-        return ta__traced_block_in_row(self, block, size, self->one_leaf, self->one_row, gate);
+        return ta__traced_block_of_site(self, block, size, gate);
     ta__leave_sealed(self, gate);
     return aligned_other(alignment, size, self);
 }

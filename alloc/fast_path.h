@@ -23,15 +23,15 @@ enum { TA__SMALL_REQUEST_MAX = TA__SMALL_MAX };
 /* Defines a function that is entered by a jump from malloc or new, and goes on in `target` with who asks in registers: sp
  * and fp as they are for the caller, and the address it will return to. A frame of our own would cost as much as the rest. */
 #if defined(__x86_64__)
-#define TA__ENTERED_WITH_CALLER(name, target)                                                                          \
-    __attribute__((naked, noinline, used)) void *name(__attribute__((unused)) size_t size,                             \
-                                                      __attribute__((unused)) struct ta__thread *self)                 \
+#define TA__ENTERED_WITH_CALLER(scope, name, target)                                                                   \
+    scope __attribute__((naked, noinline, used)) void *name(__attribute__((unused)) size_t size,                       \
+                                                            __attribute__((unused)) struct ta__thread *self)           \
     {                                                                                                                  \
         __asm__("leaq 8(%rsp), %rdx\n\tmovq (%rsp), %rcx\n\tmovq %rbp, %r8\n\tjmp " #target);                          \
     }
 #else
-#define TA__ENTERED_WITH_CALLER(name, target)                                                                          \
-    __attribute__((noinline)) void *name(size_t size, struct ta__thread *self)                                         \
+#define TA__ENTERED_WITH_CALLER(scope, name, target)                                                                   \
+    scope __attribute__((noinline)) void *name(size_t size, struct ta__thread *self)                                   \
     {                                                                                                                  \
         struct ta__caller caller = TA__CALLER();                                                                       \
         return target(size, self, caller.sp, caller.ip, caller.fp);                                                    \
@@ -50,6 +50,7 @@ TA_READS_STACKS_INLINE uintptr_t ta__entered_from(uintptr_t sp, uintptr_t ip)
 }
 void *ta__malloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
 void *ta__new_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
+void *ta__calloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
 void *ta__aligned_stack_of(size_t alignment, size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
                            uintptr_t fp);
 void *ta__stack_in_scope_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp);
@@ -86,15 +87,28 @@ TA_INLINE int ta__seal_marked(struct ta__thread *self, uint32_t *gate, size_t si
 /* malloc.c: every allocation of a program that only grows. Ends the operation. */
 void *ta__malloc_new_high(void *user, struct ta__thread *self, uint32_t gate);
 
-/* A traced block gets its header and is counted, in its leaf's row. Ends the operation. */
-TA_INLINE void *ta__traced_block_in_row(struct ta__thread *self, void *block, size_t size, uint32_t leaf,
-                                        struct ta__source_counts *row, uint32_t gate)
+/* A traced block that has its header is counted, in its leaf's row. Ends the operation. */
+TA_INLINE void *ta__count_in_and_leave(struct ta__thread *self, void *user, size_t size, struct ta__source_counts *row,
+                                       uint32_t gate)
 {
-    void *user = ta__header_write_short(block, self->traced_check, leaf, size);
     if (TA_UNLIKELY(ta__count_in_row(self, row, size)) && TA_UNLIKELY(!ta__counters_raise(self)))
         return ta__malloc_new_high(user, self, gate);
     ta__leave_sealed(self, gate);
     return user;
+}
+
+/* The same, with the header. */
+TA_INLINE void *ta__traced_block_in_row(struct ta__thread *self, void *block, size_t size, uint32_t leaf,
+                                        struct ta__source_counts *row, uint32_t gate)
+{
+    void *user = ta__header_write_short(block, self->traced_check, leaf, size);
+    return ta__count_in_and_leave(self, user, size, row, gate);
+}
+
+/* The same of the call site that asked last, with a limit of one frame. */
+TA_INLINE void *ta__traced_block_of_site(struct ta__thread *self, void *block, size_t size, uint32_t gate)
+{
+    return ta__count_in_and_leave(self, ta__header_write_from(block, &self->one_mark, size), size, self->one_row, gate);
 }
 
 TA_INLINE void *ta__traced_block(struct ta__thread *self, void *block, size_t size, uint32_t leaf, uint32_t gate)

@@ -46,6 +46,7 @@
 
 #include "base/assert.h"
 #include "base/attributes.h"
+#include "trace/thread_state.h"
 
 enum {
     TA__MARK_SIZE = 8,
@@ -76,7 +77,6 @@ struct __attribute__((packed, may_alias)) ta__mark_parts {
     uint32_t leaf;
     uint16_t size_and_one;
 };
-enum { TA__MARK_LEAF_BIT = 16, TA__MARK_SIZE_BIT = 48 };
 
 /* ---- reading: the whole mark at once ----------------------------------------------------------------------------- */
 
@@ -158,7 +158,9 @@ TA_INLINE void *ta__header_write_from(void *block, const uint64_t *mark, size_t 
 {
     char *user = (char *)block + TA__MARK_SIZE;
     TA_CHECK("H-1", size < TA__SIZE_ELSEWHERE - 1 && ((uintptr_t)user & 15) == 0);
-    ((ta__header_word *)(void *)user)[-1] = *mark;
+    uint64_t made = *mark;
+    __asm__("" : "+r"(user), "+r"(made));
+    ((ta__header_word *)(void *)user)[-1] = made;
     struct ta__mark_parts *parts = (struct ta__mark_parts *)(void *)(user - TA__MARK_SIZE);
 #if defined(__x86_64__)
     __asm__("xorw %w1, %0" : "+m"(parts->check) : "r"(user) : "cc");

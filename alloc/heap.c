@@ -96,6 +96,20 @@ static size_t class_with_header(size_t size)
     return size <= MI_LARGE_MAX_OBJ_SIZE ? size : size + TA__LONG_HEADER;
 }
 
+void *ta__heap_pop_medium(void *theap, size_t size)
+{
+    mi_theap_t *part = theap;
+    mi_page_t *page = mi_page_queue(part, class_with_header(size))->first;
+    if (TA_UNLIKELY(page == NULL))
+        return NULL;
+    mi_block_t *block = page->free;
+    if (block == NULL)
+        return ta__heap_pop_freed_of(part, page);
+    page->free = (mi_block_t *)block->next;
+    page->used++;
+    return block;
+}
+
 void *ta__heap_allocate_behind(void *theap, size_t size, int zeroed)
 {
     int *error = &errno;

@@ -56,12 +56,10 @@ TA_INLINE void *ta__heap_pop(void *theap, size_t size)
     return block;
 }
 
-/* When that page has no block left: what its owner freed of it since, without a search among pages, which is what
+/* When a page has no block left: what its owner freed of it since, without a search among pages, which is what
  * mimalloc would do next. Every so often, and when there is nothing, NULL: its housekeeping must have its turn. */
-TA_INLINE void *ta__heap_pop_freed(void *theap, size_t size)
+TA_INLINE void *ta__heap_pop_freed_of(mi_theap_t *part, mi_page_t *page)
 {
-    mi_theap_t *part = theap;
-    mi_page_t *page = ta__heap_small_page(theap, size);
     mi_block_t *block = page->local_free;
     if (TA_UNLIKELY(block == NULL || page->free != NULL || part->generic_count >= 1000))
         return NULL;
@@ -72,6 +70,15 @@ TA_INLINE void *ta__heap_pop_freed(void *theap, size_t size)
     page->used++;
     return block;
 }
+
+TA_INLINE void *ta__heap_pop_freed(void *theap, size_t size)
+{
+    return ta__heap_pop_freed_of(theap, ta__heap_small_page(theap, size));
+}
+
+/* A block behind a header for a request that is not small, of at most TA__MEDIUM_MAX bytes; NULL: ask the cold function. */
+enum { TA__MEDIUM_MAX = TA__LONG_BLOCK / 2 };
+void *ta__heap_pop_medium(void *theap, size_t size);
 
 /* The size of a plain block that stands at a multiple of `alignment` by itself: pages of powers of two up to 4 KiB begin
  * at one. 0: there is none that wastes less than a header and an alignment would. */

@@ -17,25 +17,71 @@
 
 enum { SMALL_REQUEST_MAX = TA__SMALL_REQUEST_MAX };
 
-/* Who asks: malloc answers NULL when there is no memory, new asks the program's handler and throws. */
-enum asks { MALLOC, NEW };
+/* Who asks: malloc answers NULL when there is no memory, new asks the program's handler and throws; calloc's block is zeroed. */
+enum asks { MALLOC, NEW, CALLOC };
+
+/* A new block under this leaf, by mimalloc's own ways; NULL: no memory. */
+static void *fresh_under(uint32_t leaf, size_t size, struct ta__thread *self, int zeroed)
+{
+    void *user = ta__domain_part(self, 0) != NULL ? ta__heap_allocate_behind(self->headed, size, zeroed) : NULL;
+    return ta__finish_allocation(self, user, size, leaf);
+}
+
+/* A block of medium size where every request is traced, in domain 0. NULL: the slow path must be taken. */
+TA_INLINE void *medium(size_t size, int zeroed, struct ta__caller caller)
+{
+    struct ta__thread *self = ta__self;
+    uint32_t gate;
+    int has_stack = ta__owner_read(&self->allocate) == ta__malloc_stack;
+    if (size - SMALL_REQUEST_MAX - 1 >= TA__MEDIUM_MAX - SMALL_REQUEST_MAX ||
+        (!has_stack && ta__owner_read(&self->allocate) != ta__malloc_one_frame) ||
+        !ta__safepoint_seal(&self->safepoint, &gate))
+        return NULL;
+    uint32_t leaf =
+        has_stack ? ta__capture(self, caller.ip, caller.sp, caller.fp, 0) : ta__capture_site(self, caller.ip);
+    void *user = leaf != 0 ? ta__heap_pop_medium(self->headed, size) : NULL;
+    if (user != NULL) {
+        user = ta__traced_block(self, user, size, leaf, gate);
+        return zeroed ? memset(user, 0, size) : user;
+    }
+    if (leaf != 0)
+        user = fresh_under(leaf, size, self, zeroed);
+    ta__leave_sealed(self, gate);
+    return user;
+}
 
 __attribute__((noinline)) void *ta__malloc_slow(size_t size)
 {
-    return ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
+    struct ta__caller caller = TA__CALLER();
+    void *user = medium(size, 0, caller);
+    return user != NULL ? user
+                        : ta__allocate(&(struct ta__request){.size = size, .domain = TA__DOMAIN_AMBIENT}, caller);
 }
 
 __attribute__((noinline)) static void *new_slow(size_t size)
 {
 #if TRACEALLOC_OVERRIDE
-    return ta__new_slow(size, TA__CALLER());
+    struct ta__caller caller = TA__CALLER();
+    void *user = medium(size, 0, caller);
+    return user != NULL ? user : ta__new_slow(size, caller);
 #else
     return ta__malloc_slow(size);
 #endif
 }
 
+__attribute__((noinline)) static void *calloc_slow(size_t size)
+{
+    struct ta__caller caller = TA__CALLER();
+    void *user = medium(size, 1, caller);
+    return user != NULL
+               ? user
+               : ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
+}
+
 TA_INLINE void *slow(size_t size, enum asks asks)
 {
+    if (asks == CALLOC)
+        return calloc_slow(size);
     return asks == NEW ? new_slow(size) : ta__malloc_slow(size);
 }
 
@@ -52,14 +98,33 @@ __attribute__((noipa)) void *ta__malloc_new_high(void *user, struct ta__thread *
 __attribute__((cold, noipa)) static void *traced_rest(size_t size, struct ta__thread *self, uint32_t leaf,
                                                       uint32_t gate, enum asks asks)
 {
-    char *user = ta__heap_pop_freed(self->headed, size);
-    if (user != NULL)
-        user += TA__MARK_SIZE;
-    else if (ta__domain_part(self, 0) != NULL)
-        user = ta__heap_allocate_behind(self->headed, size, 0);
-    user = ta__finish_allocation(self, user, size, leaf);
+    char *block = ta__heap_pop_freed(self->headed, size);
+    void *user;
+    if (block == NULL) {
+        user = fresh_under(leaf, size, self, asks == CALLOC);
+    } else {
+        user = ta__finish_allocation(self, block + TA__MARK_SIZE, size, leaf);
+        if (asks == CALLOC)
+            memset(user, 0, size);
+    }
     ta__leave_sealed(self, gate);
     return user != NULL ? user : slow(size, asks);
+}
+
+__attribute__((cold, noipa)) static void *calloc_new_high(void *user, size_t size, struct ta__thread *self,
+                                                          uint32_t gate)
+{
+    return memset(ta__malloc_new_high(user, self, gate), 0, size);
+}
+
+/* As ta__traced_block; what is zeroed is nobody else's, so that the operation may be over. */
+TA_INLINE void *zeroed_block(struct ta__thread *self, void *block, size_t size, uint32_t leaf, uint32_t gate)
+{
+    void *user = ta__header_write_short(block, self->traced_check, leaf, size);
+    if (TA_UNLIKELY(ta__count_in(self, leaf, size)) && TA_UNLIKELY(!ta__counters_raise(self)))
+        return calloc_new_high(user, size, self, gate);
+    ta__leave_sealed(self, gate);
+    return memset(user, 0, size);
 }
 
 /* The block of a stack that has this leaf, or 0 for none. */
@@ -68,56 +133,52 @@ TA_INLINE void *block_under(uint32_t leaf, size_t size, struct ta__thread *self,
     void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
     if (TA_UNLIKELY(block == NULL))
         return traced_rest(size, self, leaf, gate, asks);
-    return ta__traced_block(self, block, size, leaf, gate);
+    return asks == CALLOC ? zeroed_block(self, block, size, leaf, gate)
+                          : ta__traced_block(self, block, size, leaf, gate);
 }
 
+/* Whole stacks, or more than one frame of them, in three functions for each who asks, of which one goes on in the next by a
+ * jump. The first looks at the stack that is expected and calls nothing, so that it needs no frame. */
+#define STACK_STEP(name, of, asks)                                                                                     \
+    __attribute__((noinline, noipa)) static void *name(size_t size, struct ta__thread *self, uintptr_t sp,             \
+                                                       uintptr_t ip, uintptr_t fp, uint32_t gate)                      \
+    {                                                                                                                  \
+        return of(size, self, sp, ip, fp, gate, asks);                                                                 \
+    }
+#define THREE_WAYS(asks, name, ...)                                                                                    \
+    ((asks) == NEW      ? new_##name(__VA_ARGS__)                                                                      \
+     : (asks) == CALLOC ? calloc_##name(__VA_ARGS__)                                                                   \
+                        : malloc_##name(__VA_ARGS__))
+
 /* Neither of the two stacks that are looked at first. */
-TA_INLINE void *whole_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
-                                   uint32_t gate, enum asks asks)
+TA_INLINE void *stack_missed(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                             uint32_t gate, enum asks asks)
 {
     return block_under(ta__capture_further(self, ip, sp, fp, 0), size, self, gate, asks);
 }
 
-__attribute__((noinline, noipa)) static void *malloc_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                                  uintptr_t ip, uintptr_t fp, uint32_t gate)
-{
-    return whole_stack_missed(size, self, sp, ip, fp, gate, MALLOC);
-}
-
-__attribute__((noinline, noipa)) static void *new_stack_missed(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                               uintptr_t ip, uintptr_t fp, uint32_t gate)
-{
-    return whole_stack_missed(size, self, sp, ip, fp, gate, NEW);
-}
+STACK_STEP(malloc_stack_missed, stack_missed, MALLOC)
+STACK_STEP(new_stack_missed, stack_missed, NEW)
+STACK_STEP(calloc_stack_missed, stack_missed, CALLOC)
 
 /* Not the stack that was expected of those that begin like it: perhaps the other one that came behind the last. Calls
  * nothing. */
-TA_INLINE void *whole_stack_other(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
-                                  uint32_t gate, enum asks asks)
+TA_INLINE void *stack_other(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
+                            uint32_t gate, enum asks asks)
 {
     uint32_t leaf = ta__kept_find_other(self, ip, sp, fp, 0);
     if (TA_UNLIKELY(leaf == 0)) {
         ip = ta__entered_from(sp, ip);
-        return asks == NEW ? new_stack_missed(size, self, sp, ip, fp, gate)
-                           : malloc_stack_missed(size, self, sp, ip, fp, gate);
+        return THREE_WAYS(asks, stack_missed, size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
     return block_under(leaf, size, self, gate, asks);
 }
 
-__attribute__((noinline, noipa)) static void *malloc_stack_other(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                                 uintptr_t ip, uintptr_t fp, uint32_t gate)
-{
-    return whole_stack_other(size, self, sp, ip, fp, gate, MALLOC);
-}
+STACK_STEP(malloc_stack_other, stack_other, MALLOC)
+STACK_STEP(new_stack_other, stack_other, NEW)
+STACK_STEP(calloc_stack_other, stack_other, CALLOC)
 
-__attribute__((noinline, noipa)) static void *new_stack_other(size_t size, struct ta__thread *self, uintptr_t sp,
-                                                              uintptr_t ip, uintptr_t fp, uint32_t gate)
-{
-    return whole_stack_other(size, self, sp, ip, fp, gate, NEW);
-}
-
-/* Whole stacks, or more than one frame of them. Calls nothing, so that it needs no frame. */
 TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip, uintptr_t fp,
                             enum asks asks)
 {
@@ -127,8 +188,7 @@ TA_INLINE void *whole_stack(size_t size, struct ta__thread *self, uintptr_t sp, 
     uint32_t leaf = ta__kept_find_expected(self, ip, sp, fp, 0);
     if (TA_UNLIKELY(leaf == 0)) {
         ip = ta__entered_from(sp, ip);
-        return asks == NEW ? new_stack_other(size, self, sp, ip, fp, gate)
-                           : malloc_stack_other(size, self, sp, ip, fp, gate);
+        return THREE_WAYS(asks, stack_other, size, self, sp, ip, fp, gate);
     }
     ta__check_kept(self, ip, sp, fp, leaf);
     return block_under(leaf, size, self, gate, asks);
@@ -146,12 +206,19 @@ __attribute__((used)) void *ta__new_stack_of(size_t size, struct ta__thread *sel
     return whole_stack(size, self, sp, ip, fp, NEW);
 }
 
-TA__ENTERED_WITH_CALLER(ta__malloc_stack, ta__malloc_stack_of)
-static TA__ENTERED_WITH_CALLER(new_stack, ta__new_stack_of)
+__attribute__((used)) void *ta__calloc_stack_of(size_t size, struct ta__thread *self, uintptr_t sp, uintptr_t ip,
+                                                uintptr_t fp)
+{
+    return whole_stack(size, self, sp, ip, fp, CALLOC);
+}
 
-    /* One frame, from a call site that is not known. */
-    __attribute__((cold, noipa)) static void *new_site(size_t size, struct ta__thread *self, uintptr_t ip,
-                                                       uint32_t gate, enum asks asks)
+TA__ENTERED_WITH_CALLER(extern, ta__malloc_stack, ta__malloc_stack_of)
+TA__ENTERED_WITH_CALLER(static, new_stack, ta__new_stack_of)
+TA__ENTERED_WITH_CALLER(static, calloc_stack, ta__calloc_stack_of)
+
+/* One frame, from a call site that is not known. */
+__attribute__((cold, noipa)) static void *new_site(size_t size, struct ta__thread *self, uintptr_t ip, uint32_t gate,
+                                                   enum asks asks)
 {
     return block_under(ta__capture_one(self, ip, 0), size, self, gate, asks);
 }
@@ -180,8 +247,8 @@ TA_INLINE void *one_frame(size_t size, struct ta__thread *self, enum asks asks)
         return other_site(size, self, ip, gate, asks);
     void *block = ta__heap_pop(self->headed, size);
     if (TA_UNLIKELY(block == NULL))
-        return traced_rest(size, self, self->one_leaf, gate, asks);
-    return ta__traced_block_in_row(self, block, size, self->one_leaf, self->one_row, gate);
+        return traced_rest(size, self, ta__one_leaf(self), gate, asks);
+    return ta__traced_block_of_site(self, block, size, gate);
 }
 
 /* ---- plain -------------------------------------------------------------------------------------------------------- */
@@ -397,39 +464,11 @@ TA_ALSO_NAMED(_Znam, ta__new)
 
 /* ---- zeroed blocks: more is to be done with the block, so that no jump can end it ---------------------------------- */
 
-__attribute__((noinline)) static void *calloc_slow(size_t size)
-{
-    return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, TA__CALLER());
-}
-
-TA_COLD static void *calloc_unsealed(size_t size, struct ta__thread *self, uint32_t gate)
-{
-    ta__leave_sealed(self, gate);
-    return calloc_slow(size);
-}
-
-TA_COLD static void *calloc_new_high(void *user, size_t size, struct ta__thread *self, uint32_t gate)
-{
-    return memset(ta__malloc_new_high(user, self, gate), 0, size);
-}
-
-/* Traced, under this leaf. */
-TA_INLINE void *calloc_traced(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
-{
-    void *block = TA_LIKELY(leaf != 0) ? ta__heap_pop(self->headed, size) : NULL;
-    if (TA_UNLIKELY(block == NULL))
-        return calloc_unsealed(size, self, gate);
-    void *user = ta__header_write_short(block, self->traced_check, leaf, size);
-    if (TA_UNLIKELY(ta__count_in(self, leaf, size)))
-        return calloc_new_high(user, size, self, gate);
-    ta__leave_sealed(self, gate);
-    return memset(user, 0, size);
-}
-
+/* From another call site than the one that asked last. */
 __attribute__((noinline, noipa)) static void *calloc_other_site(size_t size, struct ta__thread *self, uintptr_t ip,
                                                                 uint32_t gate)
 {
-    return calloc_traced(size, self, ta__capture_site(self, ip), gate);
+    return block_under(ta__capture_site(self, ip), size, self, gate, CALLOC);
 }
 
 __attribute__((noinline)) static void *calloc_one_frame(size_t size, struct ta__thread *self)
@@ -440,16 +479,7 @@ __attribute__((noinline)) static void *calloc_one_frame(size_t size, struct ta__
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
     if (TA_UNLIKELY(self->one_ip != ip))
         return calloc_other_site(size, self, ip, gate);
-    return calloc_traced(size, self, self->one_leaf, gate);
-}
-
-__attribute__((noinline)) static void *calloc_stack(size_t size, struct ta__thread *self)
-{
-    struct ta__caller caller = TA__CALLER();
-    uint32_t gate;
-    if (TA_UNLIKELY(!ta__begin_sealed(self, &gate, size)))
-        return ta__allocate(&(struct ta__request){.size = size, .zeroed = 1, .domain = TA__DOMAIN_AMBIENT}, caller);
-    return calloc_traced(size, self, ta__capture(self, caller.ip, caller.sp, caller.fp, 0), gate);
+    return block_under(ta__one_leaf(self), size, self, gate, CALLOC);
 }
 
 __attribute__((noinline)) static void *calloc_sampled(size_t size, struct ta__thread *self)

@@ -13,7 +13,7 @@
 #include "alloc/public_names.h"
 #include "trace/capture.h"
 
-enum { SMALL_REQUEST_MAX = TA__SMALL_REQUEST_MAX, SHORT_REQUEST_MAX = TA__LONG_BLOCK / 2 };
+enum { SMALL_REQUEST_MAX = TA__SMALL_REQUEST_MAX };
 
 __attribute__((noinline)) static void *realloc_slow(void *user, size_t size)
 {
@@ -152,7 +152,8 @@ __attribute__((cold, noipa)) static void *block_from_afar(struct ta__thread *sel
 {
     if (ta__domain_part(self, 0) == NULL)
         return NULL;
-    void *block = size <= SMALL_REQUEST_MAX ? ta__heap_pop_freed(self->headed, size) : NULL;
+    void *block =
+        size <= SMALL_REQUEST_MAX ? ta__heap_pop_freed(self->headed, size) : ta__heap_pop_medium(self->headed, size);
     if (block != NULL)
         return block;
     char *user = ta__heap_allocate_behind(self->headed, size, 0);
@@ -197,7 +198,7 @@ TA_INLINE void *change_traced(void *user, size_t size, struct ta__thread *self, 
 TA_INLINE mi_page_t *begin_traced(const void *user, size_t size, struct ta__thread *self, uint32_t *gate)
 {
     mi_page_t *page = ta__heap_page(user);
-    int is_usual = size - 1 < SHORT_REQUEST_MAX && page != NULL && ta__owner_read(&self->release) != ta__free_any;
+    int is_usual = size - 1 < TA__MEDIUM_MAX && page != NULL && ta__owner_read(&self->release) != ta__free_any;
     if (TA_UNLIKELY(!is_usual || !ta__page_has_headers(page) || !ta__safepoint_seal(&self->safepoint, gate)))
         return NULL;
     return page;

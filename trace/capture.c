@@ -571,7 +571,7 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
         leaf = ta__leaf_intern(hash, 0, &path, 1, 0, domain, flags);
     }
     self->one_ip = leaf != 0 ? ta__one_site(ip, domain) : 0;
-    self->one_leaf = leaf;
+    self->one_mark = ta__mark_of_site(self, leaf);
     self->one_row = &self->counts[leaf];
     self->one_domain = domain;
     if (TA_UNLIKELY(ta__rule_in_loader(rule))) {
@@ -814,7 +814,7 @@ TA_READS_STACKS uint32_t ta__capture_by_walk(struct ta__thread *self, uintptr_t 
 {
     if (TA_UNLIKELY(self->limit == 1))
         return self->one_ip == ta__one_site(ip, domain) && self->one_domain == domain
-                   ? self->one_leaf
+                   ? ta__one_leaf(self)
                    : ta__capture_one(self, ip, domain);
     if (TA_UNLIKELY(sp - self->stack_low >= self->stack_high - self->stack_low) && !enter_other_stack(self, sp))
         return capture_unknown_stack(self, ip, domain);

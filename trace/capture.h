@@ -78,9 +78,10 @@ TA_INLINE uint32_t ta__capture(struct ta__thread *self, uintptr_t ip, uintptr_t 
 TA_INLINE uint32_t ta__capture_site(struct ta__thread *self, uintptr_t ip)
 {
     if (TA_LIKELY(self->one_ip == ip)) {
-        if (self->one_leaf == 0)
+        uint32_t leaf = ta__one_leaf(self);
+        if (leaf == 0)
             __builtin_unreachable(); /* then the site is not noted */
-        return self->one_leaf;
+        return leaf;
     }
     const struct ta__near_site *site = ta__near_site_of(self->near, ip);
     return TA_LIKELY(site->ip == ip && site->domain == 0) ? site->leaf : ta__capture_one(self, ip, 0);

@@ -41,7 +41,7 @@ struct ta__thread {
     struct ta__scope *scope; /* alloc: the innermost scope; NULL: none, domain 0 */
     uint64_t one_ip;         /* with a limit of one frame: the last call site, see ta__one_site */
     struct ta__source_counts *one_row; /* its row of counts */
-    uint32_t one_leaf, one_domain;     /* its leaf, and what it was captured for */
+    uint64_t one_mark; /* its leaf, in the mark of a block of no bytes of domain 0, see ta__mark_of_site */
 
     /* -- capture -- */
     _Alignas(TA_CACHE_LINE) struct ta__state *states; /* the memo: the last stack, outermost first */
@@ -56,6 +56,7 @@ struct ta__thread {
     uint32_t window; /* frames that a walk may find: the memo has room for twice as many */
     uint32_t hashed; /* states of the memo, from the outermost, whose hashes are true; the innermost one's is too */
     uint32_t named;  /* those whose contexts are known */
+    uint32_t one_domain; /* what one_ip was captured for */
     int64_t sample_left; /* sampled mode: bytes until the next sample */
 
     /* -- cold -- */
@@ -84,6 +85,20 @@ struct ta__thread {
 
 _Static_assert(__builtin_offsetof(struct ta__thread, headed_word) == 64, "the hottest fields fill one cache line");
 _Static_assert(__builtin_offsetof(struct ta__thread, states) == 128, "the hot fields fill two");
+
+/* Where a mark has leaf and size: all that trace knows of it (alloc/header.h). */
+enum { TA__MARK_LEAF_BIT = 16, TA__MARK_SIZE_BIT = 48 };
+
+/* In front of a block of no bytes that was asked for from there, but for the block's address. */
+TA_INLINE uint64_t ta__mark_of_site(const struct ta__thread *self, uint32_t leaf)
+{
+    return UINT64_C(1) << TA__MARK_SIZE_BIT | (uint64_t)leaf << TA__MARK_LEAF_BIT | (self->traced_check & 0xFFFF);
+}
+
+TA_INLINE uint32_t ta__one_leaf(const struct ta__thread *self)
+{
+    return (uint32_t)(self->one_mark >> TA__MARK_LEAF_BIT);
+}
 
 /* What one_ip is for a call site: never the same for requests of domain 0 and for others, so that a request of domain 0
  * need not ask which domain the last one was of. */

@@ -196,7 +196,7 @@ __attribute__((used)) void *ta__stack_in_scope_of(size_t size, struct ta__thread
     return traced_in_domain(size, self, leaf, gate);
 }
 
-TA__ENTERED_WITH_CALLER(ta__malloc_stack_in_scope, ta__stack_in_scope_of)
+TA__ENTERED_WITH_CALLER(extern, ta__malloc_stack_in_scope, ta__stack_in_scope_of)
 
 TA_COLD static void *other_site_in_scope(size_t size, struct ta__thread *self, uint32_t gate, uintptr_t ip)
 {
@@ -214,7 +214,7 @@ __attribute__((noinline)) void *ta__malloc_one_frame_in_scope(size_t size, struc
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
     if (TA_UNLIKELY(self->one_ip != ta__one_site(ip, domain) || self->one_domain != domain))
         return other_site_in_scope(size, self, gate, ip);
-    return traced_in_row(size, self, self->one_leaf, self->one_row, gate);
+    return traced_in_row(size, self, ta__one_leaf(self), self->one_row, gate);
 }
 
 /* ---- requests that name their domain ------------------------------------------------------------------------------- */

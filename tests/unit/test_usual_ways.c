@@ -370,6 +370,146 @@ static void test_calloc_is_zero_and_counted(void)
     for_each_limit(zero_each);
 }
 
+/* ---- every size, from several sites in any order ---- */
+
+enum { HELD = 300, CALLS = 3, PLACES = 3 * CALLS };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) /* they look at each byte */
+enum { ROUNDS = 5 };
+#else
+enum { ROUNDS = 40 };
+#endif
+
+/* By malloc, calloc or realloc; the three are told apart by where they are called. */
+TA_INLINE void *ask(unsigned call, size_t size)
+{
+    void *block;
+    if (call == 0) {
+        block = ta_malloc(size);
+        __asm__ volatile("nop # one");
+    } else if (call == 1) {
+        block = ta_calloc(size, 1);
+        __asm__ volatile("nop # another");
+    } else {
+        block = ta_realloc(ta_malloc(size / 2 + 1), size);
+        __asm__ volatile("nop # the third");
+    }
+    return block;
+}
+
+NOINLINE static void *ask_there(unsigned call, size_t size)
+{
+    return ask(call, size);
+}
+
+NOINLINE static void *ask_elsewhere(unsigned call, size_t size)
+{
+    void *block = ask_there(call, size);
+    __asm__ volatile("nop # a frame more");
+    return block;
+}
+
+struct held {
+    unsigned char *block;
+    size_t size;
+    unsigned char first;
+};
+
+static int is_zero(const unsigned char *block, size_t size)
+{
+    while (size > 0 && block[size - 1] == 0)
+        size--;
+    return size == 0;
+}
+
+/* Answers what it has now. */
+static struct held get_another(uint64_t *random, void **places)
+{
+    static const size_t limits_of_sizes[] = {300, 1500, 1500, 17000, 70000};
+    size_t limit = limits_of_sizes[random_below(random, sizeof limits_of_sizes / sizeof *limits_of_sizes)];
+    struct held held = {.size = random_below(random, limit) + 1, .first = (unsigned char)random_below(random, 256)};
+    unsigned place = (unsigned)random_below(random, PLACES), call = place % CALLS;
+    if (place < CALLS)
+        held.block = ask(call, held.size);
+    else
+        held.block = place < 2 * CALLS ? ask_there(call, held.size) : ask_elsewhere(call, held.size);
+    void *who = innermost(held.block);
+    unsigned known = place < CALLS ? place : CALLS + call; /* of the two last kinds, the innermost frame is the same */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* there the innermost frame is one of ours */
+    TEST_ASSERT_TRUE(places[known] == NULL || places[known] == who);
+#endif
+    places[known] = who;
+    TEST_ASSERT_EQUAL(0, (uintptr_t)held.block % 16);
+    TEST_ASSERT_EQUAL(held.size, ta_usable_size(held.block));
+    TEST_ASSERT_TRUE(call != 1 || is_zero(held.block, held.size));
+    fill(held.block, held.size, held.first);
+    return held;
+}
+
+static void ask_for_everything(void)
+{
+    static struct held all[HELD];
+    void *places[2 * CALLS] = {NULL};
+    uint64_t random = 11;
+    size_t sum = 0;
+    memset(all, 0, sizeof all);
+    for (int i = 0; i < ROUNDS * HELD; i++) {
+        struct held *one = &all[random_below(&random, HELD)];
+        expect_filled(one->block, one->size, one->first);
+        ta_free(one->block);
+        sum -= one->size;
+        *one = get_another(&random, places);
+        sum += one->size;
+        TEST_ASSERT_EQUAL(sum, current());
+    }
+    for (int i = 0; i < HELD; i++)
+        ta_free(all[i].block);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+    for (int i = 0; i < 2 * CALLS; i++)
+        for (int other = 0; other < i; other++)
+            TEST_ASSERT_TRUE(places[i] != NULL && places[i] != places[other]);
+#endif
+}
+
+static void test_every_size_is_right_from_everywhere(void)
+{
+    for_each_limit(ask_for_everything);
+}
+
+/* ---- and what that counts as a peak ---- */
+
+static void grow_and_fall(void)
+{
+    enum { ROWS = 40 };
+    void *blocks[ROWS][CALLS];
+    size_t most = 0;
+    for (int i = 0; i < ROWS; i++)
+        for (unsigned call = 0; call < 2; call++) {
+            blocks[i][call] = ask(call, 100 + (size_t)i * 200);
+            most += 100 + (size_t)i * 200;
+            TEST_ASSERT_EQUAL(most, peak());
+            TEST_ASSERT_TRUE(call != 1 || is_zero(blocks[i][call], 100 + (size_t)i * 200));
+            memset(blocks[i][call], 0xFF, 100 + (size_t)i * 200);
+        }
+    for (int i = 0; i < ROWS; i++)
+        for (unsigned call = 0; call < 2; call++)
+            ta_free(blocks[i][call]);
+    ta_free(ask(1, most - 1));
+    TEST_ASSERT_EQUAL(most, peak());
+}
+
+static void grow_and_fall_again(void)
+{
+    for (int round = 0; round < 3; round++) { /* blocks are used again */
+        grow_and_fall();
+        ta_reset_peak();
+    }
+}
+
+static void test_each_new_high_is_seen(void)
+{
+    for_each_limit(grow_and_fall_again);
+}
+
 /* Two call sites that no other test has: what the tables hold grows by their stacks. */
 static void see_health(void)
 {
@@ -468,9 +608,12 @@ int main(void)
     RUN_TEST(test_small_aligned_blocks_stand_at_lines);
     RUN_TEST(test_lines_that_a_thread_left);
     RUN_TEST(test_realloc_leaves_no_block_behind);
-    RUN_TEST(test_emptied_pages_of_a_domain_go_back);
     RUN_TEST(test_calloc_is_zero_and_counted);
+    RUN_TEST(test_every_size_is_right_from_everywhere);
+    RUN_TEST(test_each_new_high_is_seen);
     RUN_TEST(test_health_has_what_the_tables_hold_as_far_as_there_is_room);
     RUN_TEST(test_emergency_memory_is_freed_by_its_own_address_alone); /* counted as misuse */
+    RUN_TEST(test_emptied_pages_of_a_domain_go_back);                  /* who has used a domain takes other ways */
+    RUN_TEST(test_every_size_is_right_from_everywhere);
     return UNITY_END();
 }
