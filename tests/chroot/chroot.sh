@@ -6,7 +6,7 @@
 # Needs root and debootstrap; the mirror comes from the system's own apt configuration.
 
 cleanup_chroot() {
-    for mounted in "$root/dev/pts" "$root/proc"; do
+    for mounted in "$root/dev/pts" "$root/proc" "$root"; do
         umount "$mounted" 2>/dev/null || umount -l "$mounted" 2>/dev/null || :
     done
 }
@@ -28,6 +28,7 @@ make_chroot() {
     fi
 
     trap cleanup_chroot EXIT
+    mountpoint -q "$root" || mount --bind "$root" "$root" # namespaces are made where the root is a mount
     mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
     # Terminals, as any running Debian has them.
     mkdir -p "$root/dev/pts"

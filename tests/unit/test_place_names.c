@@ -14,7 +14,8 @@
 
 #include <unity.h>
 
-#define APART __attribute__((noinline, noclone, used))
+/* What they have on their stacks is there, and not where a sanitizer would put it. */
+#define APART __attribute__((noinline, noclone, used, no_sanitize_address))
 
 /* What the child says of itself. */
 struct told {
