@@ -85,14 +85,16 @@ void *ta__heap_refill(void *theap, size_t size)
 static size_t class_with_header(size_t size)
 {
     enum {
-        UNCHANGED_MAX = MI_HEADER_CLASS_MIN - 16,               /* the largest class without more room */
-        SHORT_MAX = 28 * 1024 + MI_HEADER_ROOM - TA__MARK_SIZE, /* what the largest class with a short header holds */
+        ROOM = MI_HEADER_ROOM - TA__MARK_SIZE,     /* what a class has beyond a short header */
+        UNCHANGED_MAX = MI_HEADER_CLASS_BELOW - 8, /* the largest class without more room */
+        SHORT_MAX = 28 * 1024 + ROOM,              /* what the largest class with a short header holds */
     };
     if (size <= UNCHANGED_MAX - TA__MARK_SIZE)
         return size <= TA__MARK_SIZE ? 2 * TA__MARK_SIZE : size + TA__MARK_SIZE;
+    if (size <= MI_HEADER_CLASS_MIN - TA__MARK_SIZE)
+        return MI_HEADER_CLASS_BELOW;
     if (size <= SHORT_MAX)
-        return size - (MI_HEADER_ROOM - TA__MARK_SIZE) > UNCHANGED_MAX ? size - (MI_HEADER_ROOM - TA__MARK_SIZE)
-                                                                       : MI_HEADER_CLASS_MIN;
+        return size - ROOM >= MI_HEADER_CLASS_MIN ? size - ROOM : MI_HEADER_CLASS_MIN;
     return size <= MI_LARGE_MAX_OBJ_SIZE ? size : size + TA__LONG_HEADER;
 }
 

@@ -274,6 +274,25 @@ static void test_usable_bytes_are_no_less_than_the_live_ones(void)
     TEST_ASSERT_EQUAL_UINT64(0, ta_domain_usable_bytes(999999));
 }
 
+/* Header and bytes fill the block, where blocks of every multiple of 16 are; and a power of two takes little more. */
+static void test_blocks_are_hardly_larger_than_what_is_asked_for(void)
+{
+    static const struct {
+        size_t asked, block;
+    } sizes[] = {{1, 16},    {8, 16},    {9, 32},    {24, 32},     {40, 48},     {41, 64},
+                 {56, 64},   {57, 80},   {72, 80},   {88, 96},     {104, 112},   {105, 128},
+                 {112, 128}, {120, 128}, {121, 144}, {128, 144},   {136, 144},   {137, 176},
+                 {160, 176}, {168, 176}, {256, 272}, {1024, 1040}, {4096, 4112}, {16384, 16400}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *blocks[20];
+        for (size_t n = 0; n < 20; n++)
+            blocks[n] = ta_domain_malloc(33, sizes[i].asked);
+        TEST_ASSERT_EQUAL_UINT64(20 * sizes[i].block, ta_domain_usable_bytes(33));
+        for (size_t n = 0; n < 20; n++)
+            free(blocks[n]);
+    }
+}
+
 static void test_sums_over_domains_are_the_totals(void)
 {
     if (!ta_is_tracing())
@@ -659,6 +678,7 @@ int main(void)
     RUN_TEST(test_block_keeps_its_domain_when_tracing_begins_and_ends);
     RUN_TEST(test_peak_of_one_thread_is_exact);
     RUN_TEST(test_usable_bytes_are_no_less_than_the_live_ones);
+    RUN_TEST(test_blocks_are_hardly_larger_than_what_is_asked_for);
     RUN_TEST(test_sums_over_domains_are_the_totals);
     RUN_TEST(test_stats_of_an_unused_domain_are_refused);
     RUN_TEST(test_tracked_memory_counts_in_its_domain);
