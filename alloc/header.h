@@ -154,14 +154,11 @@ TA_INLINE void *ta__header_write_short(void *block, uint32_t check, uint32_t lea
 }
 
 /* The same from the mark of a block of no bytes without its address, where that stands in memory. */
-TA_INLINE void *ta__header_write_from(void *block, const uint64_t *mark, size_t size)
+TA_INLINE void ta__header_write_from(void *user, const uint64_t *mark, size_t size)
 {
-    char *user = (char *)block + TA__MARK_SIZE;
     TA_CHECK("H-1", size < TA__SIZE_ELSEWHERE - 1 && ((uintptr_t)user & 15) == 0);
-    uint64_t made = *mark;
-    __asm__("" : "+r"(user), "+r"(made));
-    ((ta__header_word *)(void *)user)[-1] = made;
-    struct ta__mark_parts *parts = (struct ta__mark_parts *)(void *)(user - TA__MARK_SIZE);
+    ((ta__header_word *)user)[-1] = *mark;
+    struct ta__mark_parts *parts = (struct ta__mark_parts *)(void *)((char *)user - TA__MARK_SIZE);
 #if defined(__x86_64__)
     __asm__("xorw %w1, %0" : "+m"(parts->check) : "r"(user) : "cc");
     __asm__("addw %w1, %0" : "+m"(parts->size_and_one) : "r"(size) : "cc");
@@ -169,7 +166,6 @@ TA_INLINE void *ta__header_write_from(void *block, const uint64_t *mark, size_t 
     parts->check ^= (uint16_t)(uintptr_t)user;
     parts->size_and_one = (uint16_t)(parts->size_and_one + size);
 #endif
-    return user;
 }
 
 /* Makes the mark not verify: for blocks whose mark the allocator's link does not reach. */

@@ -572,6 +572,7 @@ static uint32_t leaf_of_one_frame(struct ta__thread *self, uintptr_t ip, uint32_
     }
     self->one_ip = leaf != 0 ? ta__one_site(ip, domain) : 0;
     self->one_mark = ta__mark_of_site(self, leaf);
+    self->one_slot = ta__leaves()[leaf].domain;
     self->one_row = &self->counts[leaf];
     self->one_domain = domain;
     if (TA_UNLIKELY(ta__rule_in_loader(rule))) {

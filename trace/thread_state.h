@@ -60,11 +60,12 @@ struct ta__thread {
     int64_t sample_left; /* sampled mode: bytes until the next sample */
 
     /* -- cold -- */
-    void *lined;                         /* alloc: the part of the heap of such blocks at lines, domain 0 */
-    void *deferred;                      /* alloc: blocks freed inside a signal handler, to be freed later; atomic */
-    struct ta__domain_parts *domains;    /* alloc: this thread's part of all other domains; read by any, acquire */
-    uint32_t crossed;                    /* alloc: index of a domain whose limit was crossed; 0 = none */
-    uintptr_t own_low, own_high;         /* the thread's own stack */
+    void *lined;                      /* alloc: the part of the heap of such blocks at lines, domain 0 */
+    void *deferred;                   /* alloc: blocks freed inside a signal handler, to be freed later; atomic */
+    struct ta__domain_parts *domains; /* alloc: this thread's part of all other domains; read by any, acquire */
+    uint32_t crossed;                 /* alloc: index of a domain whose limit was crossed; 0 = none */
+    uint32_t one_slot;                /* the index of the domain that one_mark's leaf is of: a rule may have decided */
+    uintptr_t own_low, own_high;      /* the thread's own stack */
     uintptr_t foreign_low, foreign_high; /* the mapping of the last other stack it ran on */
     uint64_t sample_random;
     uint64_t counted_lost, counted_cut_short; /* read by any */
@@ -97,7 +98,11 @@ TA_INLINE uint64_t ta__mark_of_site(const struct ta__thread *self, uint32_t leaf
 
 TA_INLINE uint32_t ta__one_leaf(const struct ta__thread *self)
 {
-    return (uint32_t)(self->one_mark >> TA__MARK_LEAF_BIT);
+    struct __attribute__((packed, may_alias)) mark {
+        uint16_t check;
+        uint32_t leaf;
+    };
+    return ((const struct mark *)(const void *)&self->one_mark)->leaf; /* one load, where shifting makes two of it */
 }
 
 /* What one_ip is for a call site: never the same for requests of domain 0 and for others, so that a request of domain 0

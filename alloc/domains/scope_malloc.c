@@ -46,7 +46,8 @@ TA_INLINE void *pop(const struct ta__domain_slot *slot, size_t size)
 TA_INLINE void *untraced_in_slot(size_t size, struct ta__thread *self, uint32_t gate, struct ta__domain_slot *slot,
                                  void *block)
 {
-    void *user = ta__header_write_from(block, &slot->untraced_mark, size);
+    void *user = (char *)block + TA__MARK_SIZE;
+    ta__header_write_from(user, &slot->untraced_mark, size);
     if (TA_UNLIKELY(ta__domain_count_in(slot, size)))
         return new_high(size, self, gate, slot, user);
     ta__leave(self);
@@ -155,11 +156,10 @@ TA_COLD static void *traced_rest(size_t size, struct ta__thread *self, uint32_t 
     return ta__out_of_memory();
 }
 
-/* The rest of a traced allocation: the leaf says the domain, be it the call's, the scope's or a rule's. */
+/* The rest of a traced allocation in the slot of its leaf's domain, be that the call's, the scope's or a rule's. */
 TA_INLINE void *traced_in_row(size_t size, struct ta__thread *self, uint32_t leaf, struct ta__source_counts *row,
-                              uint32_t gate)
+                              struct ta__domain_slot *slot, uint32_t gate)
 {
-    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
     void *block = pop(slot, size);
     if (TA_UNLIKELY(block == NULL))
         return traced_rest(size, self, leaf, gate);
@@ -168,8 +168,10 @@ TA_INLINE void *traced_in_row(size_t size, struct ta__thread *self, uint32_t lea
 
 TA_INLINE void *traced_in_domain(size_t size, struct ta__thread *self, uint32_t leaf, uint32_t gate)
 {
-    return TA_LIKELY(leaf != 0) ? traced_in_row(size, self, leaf, &self->counts[leaf], gate)
-                                : traced_rest(size, self, leaf, gate);
+    if (TA_UNLIKELY(leaf == 0))
+        return traced_rest(size, self, leaf, gate);
+    struct ta__domain_slot *slot = &self->domains->slots[ta__leaves()[leaf].domain];
+    return traced_in_row(size, self, leaf, &self->counts[leaf], slot, gate);
 }
 
 /* Not the stack that was expected of those that begin like it. */
@@ -214,7 +216,7 @@ __attribute__((noinline)) void *ta__malloc_one_frame_in_scope(size_t size, struc
     uintptr_t ip = (uintptr_t)__builtin_return_address(0);
     if (TA_UNLIKELY(self->one_ip != ta__one_site(ip, domain) || self->one_domain != domain))
         return other_site_in_scope(size, self, gate, ip);
-    return traced_in_row(size, self, ta__one_leaf(self), self->one_row, gate);
+    return traced_in_row(size, self, ta__one_leaf(self), self->one_row, &self->domains->slots[self->one_slot], gate);
 }
 
 /* ---- requests that name their domain ------------------------------------------------------------------------------- */
