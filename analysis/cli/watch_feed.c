@@ -2,7 +2,6 @@
  * none the process, which is asked through its channel, or where it has none its memory, read from outside. See watch.h. */
 #include "analysis/cli/watch.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -206,14 +205,30 @@ static int start(struct cli_feed *feed, char **command)
     return feed->runner > 0 ? CLI_OK : cli_error("watch: %s", strerror(errno));
 }
 
-/* The program is the only child of tracealloc run. */
+/* Is it a copy of this program? `run` asks the library about its options in a child of its own, and the program is one before
+ * its exec. */
+static int is_tracealloc(pid_t process)
+{
+    struct stat own, its;
+    char *path = cli_text("/proc/%d/exe", (int)process);
+    int answer = stat("/proc/self/exe", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
+                 own.st_ino == its.st_ino;
+    free(path);
+    return answer;
+}
+
+/* The program is the child of `run` that is another program. (Where it is not, the first entry says who it is.) */
 static void find_child(struct cli_feed *feed)
 {
     char *name = cli_text("task/%d/children", (int)feed->runner);
     size_t length;
     char *children = proc_file(feed->runner, name, &length);
-    if (children != NULL && isdigit((unsigned char)*children))
-        feed->process = (pid_t)strtol(children, NULL, 10);
+    for (char *at = children, *end; feed->process == 0 && at != NULL; at = end) {
+        pid_t child = (pid_t)strtol(at, &end, 10);
+        if (end == at)
+            break;
+        feed->process = is_tracealloc(child) ? 0 : child;
+    }
     free(children);
     free(name);
 }

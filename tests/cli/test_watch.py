@@ -48,9 +48,9 @@ class Case(unittest.TestCase):
     def tmux(self, *arguments):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *arguments], capture_output=True, text=True, cwd=self.folder).stdout
 
-    def watch(self, *arguments, columns=80, lines=24):
+    def watch(self, *arguments, columns=80, lines=24, before=""):
         self.tmux("new-session", "-d", "-s", "w", "-x", str(columns), "-y", str(lines),
-                  f"{TRACEALLOC} watch -d 0.3 {' '.join(arguments)}; echo left with $?; sleep 1000")
+                  f"{before} {TRACEALLOC} watch -d 0.3 {' '.join(arguments)}; echo left with $?; sleep 1000")
 
     def screen(self):
         return self.tmux("capture-pane", "-p", "-t", "w").split("\n")
@@ -166,6 +166,37 @@ class Server(Case):
         self.keys("q")
         screen = self.until_text(r"goes on: process \d+")
         self.assertTrue(alive(process))
+        os.kill(process, signal.SIGTERM)
+
+    def test_a_program_of_its_own_is_not_what_run_asks_first(self):
+        """run asks the library about its options in a child, which lives long on a busy machine: here two seconds."""
+        shutil.copy(SERVER, self.folder + "/server.c")
+        subprocess.run(["gcc", "-g", "-O1", "server.c", "-o", "server"], check=True, cwd=self.folder)
+        with open(self.folder + "/slow.c", "w") as file:
+            file.write("""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+pid_t fork(void)
+{
+    static int forks;
+    pid_t child = ((pid_t (*)(void))dlsym(RTLD_NEXT, "fork"))();
+    if (child == 0 && forks == 0)
+        sleep(2);
+    forks++;
+    return child;
+}
+""")
+        subprocess.run(["gcc", "-shared", "-fPIC", "slow.c", "-o", "slow.so"], check=True, cwd=self.folder)
+        self.watch("--", "./server", "10000000", "1000", before=f"LD_PRELOAD={self.folder}/slow.so")
+        screen = self.until_text(r"^ server \(\d+\)")
+        process = int(re.search(r"\((\d+)\)", screen[0]).group(1))
+        with open(f"/proc/{process}/cmdline") as file:
+            self.assertEqual(file.read().split("\0")[0], "./server")
+        self.until_text(r"format_log_line")
+        self.keys("q")
+        self.until_text(rf"goes on: process {process}$")
         os.kill(process, signal.SIGTERM)
 
     def test_a_process_without_a_recording_is_asked_and_turned_on_and_off(self):
