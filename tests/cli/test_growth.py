@@ -43,6 +43,7 @@ class Case(unittest.TestCase):
         shutil.rmtree(self.folder)
 
     def run_program(self, *arguments, interval="0.1"):
+        os.environ["GROWTH_RECORDING"] = self.file
         tracealloc("run", f"--interval={interval}", "--output=" + self.file, "--", PROGRAM, *arguments)
 
 

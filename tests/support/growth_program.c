@@ -1,12 +1,14 @@
 /* growth_program.c: memory of every kind, planted: what grows, what is a cache, what comes and goes.
  *
  *     growth_program ROUNDS [sound | tidy]          sound: without the leak; tidy: it is freed at the end; a round takes
- *                                                   a millisecond
+ *                                                   a millisecond, and in every hundred there is an entry of the
+ *                                                   recording that GROWTH_RECORDING names, however busy the machine is
  *     growth_program ROUNDS record FILE [CLEAR_AT]  under tracing: an entry after each round, traces cleared at one */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,6 +81,20 @@ KEEP static void allocate_for_the_end(void)
         }
 }
 
+/* Until the recording has grown, but not for ever: it may have ended. */
+static void wait_for_entry(const char *recording)
+{
+    static off_t size;
+    struct stat status;
+    for (int tries = 0; recording != NULL && tries < 20000; tries++) {
+        if (stat(recording, &status) == 0 && status.st_size != size) {
+            size = status.st_size;
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 /* What the library calls, found at run time: this program is built without it. */
 static void *call(const char *name)
 {
@@ -131,6 +147,8 @@ int main(int argc, char **argv)
         if (round % (rounds / 80 + 1) == 0)
             allocate_for_the_end();
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (round % 100 == 99)
+            wait_for_entry(getenv("GROWTH_RECORDING"));
     }
     for (size_t i = 0; i < 64; i++)
         free(freed[i]);
