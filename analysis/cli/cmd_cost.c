@@ -1,4 +1,5 @@
 /* cmd_cost.c: tracealloc cost — what tracing would cost this program: the same command in turns under each mode. */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +33,7 @@ static const char *const quantity_names[] = {"cpu", "wall", "memory", "instructi
 
 struct cost {
     size_t rounds;
-    int is_json, is_markdown;
+    int is_json, is_markdown, wants_instructions;
     const char *load;
     double seconds; /* 0 = until the program ends by itself */
     struct mode modes[MODES];
@@ -146,28 +147,32 @@ static char *ratio_text(struct ratio ratio)
 {
     if (!ratio.is_known)
         return cli_text("-");
-    return isnan(ratio.low) ? cli_text("%.3f", ratio.mean)
-                            : cli_text("%.3f [%.3f, %.3f]", ratio.mean, ratio.low, ratio.high);
+    int is_one = isnan(ratio.low) || ratio.low >= ratio.high;
+    return is_one ? cli_text("%.3f", ratio.mean) : cli_text("%.3f [%.3f, %.3f]", ratio.mean, ratio.low, ratio.high);
 }
 
-static void print_row(const struct cost *cost, size_t mode)
+/* Of one mode. */
+static void print_figures(const struct cost *cost, size_t mode)
 {
     const char *format = cost->is_markdown ? "| %-9s | %8.3f s | %8.3f s | %9s |" : "%-9s %8.3f s %8.3f s %9s ";
     char memory[32];
     ta_size_text(median_of(cost->values[mode][MEMORY], cost->rounds), 0, memory, sizeof memory);
     printf(format, cost->modes[mode].name, median_of(cost->values[mode][CPU], cost->rounds),
            median_of(cost->values[mode][WALL], cost->rounds), memory);
+}
+
+static void print_ratios(const struct cost *cost, size_t mode, const char *format, const char *last)
+{
     for (int q = 0; q < QUANTITIES; q++) {
         char *text = ratio_text(ratio_in(cost, mode, q));
-        printf(cost->is_markdown ? " %s |" : " %-22s", text);
+        printf(q + 1 < QUANTITIES ? format : last, text);
         free(text);
     }
     putchar('\n');
 }
 
-static void print_table(const struct cost *cost)
+static void print_rows(const struct cost *cost)
 {
-    size_t outliers = 0;
     if (cost->is_markdown)
         puts("| mode | cpu | wall | peak memory | cpu ratio | wall ratio | memory ratio | instructions ratio |\n"
              "|---|---|---|---|---|---|---|---|");
@@ -175,10 +180,37 @@ static void print_table(const struct cost *cost)
         printf("%-9s %10s %10s %9s  %-22s %-22s %-22s %s\n", "MODE", "CPU", "WALL", "MEMORY", "CPU TIMES", "WALL TIMES",
                "MEMORY TIMES", "INSTRUCTIONS TIMES");
     for (size_t m = 0; m < cost->mode_count; m++) {
-        print_row(cost, m);
+        print_figures(cost, m);
+        print_ratios(cost, m, cost->is_markdown ? " %s |" : " %-22s", cost->is_markdown ? " %s |" : " %s");
+    }
+}
+
+/* The same in two tables, for terminals of eighty columns. */
+static void print_rows_below(const struct cost *cost)
+{
+    printf("%-9s %10s %10s %9s\n", "MODE", "CPU", "WALL", "MEMORY");
+    for (size_t m = 0; m < cost->mode_count; m++) {
+        print_figures(cost, m);
+        putchar('\n');
+    }
+    printf("\n%-9s %-20s %-20s %-20s %s\n", "TIMES", "CPU", "WALL", "MEMORY", "INSTR.");
+    for (size_t m = 0; m < cost->mode_count; m++) {
+        printf("%-9s", cost->modes[m].name);
+        print_ratios(cost, m, " %-20s", " %s");
+    }
+}
+
+static void print_table(const struct cost *cost)
+{
+    enum { WIDE = 132 };
+    size_t outliers = 0;
+    if (cost->is_markdown || cli_width() >= WIDE)
+        print_rows(cost);
+    else
+        print_rows_below(cost);
+    for (size_t m = 0; m < cost->mode_count; m++)
         for (int q = CPU; q <= WALL; q++)
             outliers += count_outliers(cost->values[m][q], cost->rounds);
-    }
     printf("\n%zu round%s in turns after a warm-up; medians, and ratios to \"%s\" as geometric means of the rounds",
            cost->rounds, cli_s(cost->rounds), cost->modes[0].name);
     puts(cost->rounds >= ENOUGH_FOR_INTERVAL ? " with 95 % intervals." : "; too few rounds for intervals.");
@@ -186,12 +218,16 @@ static void print_table(const struct cost *cost)
         printf("%zu outlier%s among the times: something else was running, or the program varies.\n", outliers,
                cli_s(outliers));
     if (cost->values[0][INSTRUCTIONS][0] < 0)
-        puts("Instructions are not counted here: the kernel or the machine does not let them be.");
+        printf("Instructions are not counted here: the kernel or the machine does not let them be%s.\n",
+               cost->seconds > 0 ? "" : "; --instructions asks valgrind");
 }
 
 /* ---- running ---- */
 
-static int run_once(const struct cost *cost, const struct mode *mode, struct cli_measured *measured)
+typedef int (*measuring_function)(const struct cli_measuring *measuring, struct cli_measured *measured);
+
+static int run_once(const struct cost *cost, const struct mode *mode, measuring_function by,
+                    struct cli_measured *measured)
 {
     const char *preload = mode->preload == LIBRARY ? cost->library : mode->preload == UNTRACED ? cost->untraced : NULL;
     const struct cli_measuring measuring = {.command = cost->command,
@@ -200,8 +236,8 @@ static int run_once(const struct cost *cost, const struct mode *mode, struct cli
                                             .options = mode->options,
                                             .load = cost->load,
                                             .seconds = cost->seconds};
-    if (cli_measure(&measuring, measured) != 0)
-        return CLI_TROUBLE;
+    if (by(&measuring, measured) != 0)
+        return cli_error("cost: %s", strerror(errno));
     if (measured->status != 0)
         return cli_error("cost: %s failed under \"%s\": %s %d", cost->command[0], mode->name,
                          measured->status > 128 ? "signal" : "status",
@@ -210,16 +246,15 @@ static int run_once(const struct cost *cost, const struct mode *mode, struct cli
 }
 
 /* Each round begins with another mode, so that none always comes first. */
-static int run_all(struct cost *cost)
+static int run_rounds(struct cost *cost, size_t total)
 {
     int status = CLI_OK;
     struct cli_measured measured;
-    size_t total = (cost->rounds + 1) * cost->mode_count, done = 0;
-    cli_progress_begin("running the program");
+    size_t done = 0;
     for (size_t round = 0; round <= cost->rounds && status == CLI_OK; round++)
         for (size_t m = 0; m < cost->mode_count && status == CLI_OK; m++) {
             size_t mode = (m + round) % cost->mode_count;
-            status = run_once(cost, &cost->modes[mode], &measured);
+            status = run_once(cost, &cost->modes[mode], cli_measure, &measured);
             cli_progress_set(NULL, ++done, total);
             if (round == 0)
                 continue; /* the warm-up */
@@ -228,17 +263,50 @@ static int run_all(struct cost *cost)
             cost->values[mode][MEMORY][round - 1] = measured.peak_bytes;
             cost->values[mode][INSTRUCTIONS][round - 1] = measured.instructions;
         }
+    return status;
+}
+
+/* Where the processor does not say it: once for each mode, for they do not change. */
+static int count_instructions(struct cost *cost, size_t total)
+{
+    struct cli_measured measured;
+    char path[4096], reason[512];
+    if (cli_program_check("valgrind", path, sizeof path, reason, sizeof reason) == CLI_PROGRAM_MISSING) {
+        cli_warning("%s: instructions are not counted", reason);
+        return CLI_OK;
+    }
+    for (size_t mode = 0; mode < cost->mode_count; mode++) {
+        int status = run_once(cost, &cost->modes[mode], cli_measure_by_valgrind, &measured);
+        if (status != CLI_OK)
+            return status;
+        if (measured.instructions < 0)
+            return cli_error("cost: valgrind said no count under \"%s\"", cost->modes[mode].name);
+        for (size_t round = 0; round < cost->rounds; round++)
+            cost->values[mode][INSTRUCTIONS][round] = measured.instructions;
+        cli_progress_set("counting instructions", total - cost->mode_count + mode + 1, total);
+    }
+    return CLI_OK;
+}
+
+static int run_all(struct cost *cost)
+{
+    size_t total = (cost->rounds + 1 + (size_t)cost->wants_instructions) * cost->mode_count;
+    cli_progress_begin("running the program");
+    int status = run_rounds(cost, total);
+    if (status == CLI_OK && cost->wants_instructions && cost->values[0][INSTRUCTIONS][0] < 0)
+        status = count_instructions(cost, total);
     cli_progress_end();
     return status;
 }
 
 /* ---- what was asked ---- */
 
-enum { MODES_OPTION = 1, FOR, LOAD, JSON, MARKDOWN };
+enum { MODES_OPTION = 1, FOR, LOAD, INSTRUCTIONS_OPTION, JSON, MARKDOWN };
 static const struct option long_options[] = {
     {"modes", required_argument, NULL, MODES_OPTION},
     {"for", required_argument, NULL, FOR},
     {"load", required_argument, NULL, LOAD},
+    {"instructions", no_argument, NULL, INSTRUCTIONS_OPTION},
     {"json", no_argument, NULL, JSON},
     {"markdown", no_argument, NULL, MARKDOWN},
     {"help", no_argument, NULL, 'h'},
@@ -281,6 +349,9 @@ static int take_option(struct cost *cost, int option)
     case LOAD:
         cost->load = optarg;
         return 0;
+    case INSTRUCTIONS_OPTION:
+        cost->wants_instructions = 1;
+        return 0;
     case JSON:
         cost->is_json = 1;
         return 0;
@@ -313,6 +384,9 @@ static int parse(struct cost *cost, int argc, char **argv)
         return cli_error("usage: tracealloc cost %s", cli_cost.arguments), -1;
     if (cost->load != NULL && cost->seconds <= 0)
         return cli_error("cost: --load wants --for SECONDS, the longest it may take"), -1;
+    if (cost->wants_instructions && cost->seconds > 0)
+        return cli_error("cost: --instructions goes without --for: under valgrind a server would have another load"),
+               -1;
     cost->command = argv + optind;
     return 0;
 }
@@ -374,12 +448,16 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_cost = {
     .name = "cost",
-    .arguments = "[-r N] [--modes LIST] [--for SECONDS [--load COMMAND]] [--json | --markdown] -- PROGRAM [ARGUMENT …]",
+    .arguments = "[-r N] [--modes LIST] [--instructions | --for SECONDS [--load COMMAND]] [--json | --markdown] -- "
+                 "PROGRAM [ARGUMENT …]",
     .summary = "measure what tracing costs this program: time, memory, instructions",
     .help = "  -r N             rounds: 5 unless given\n"
             "  --modes LIST     own, untraced, stopped, sampled, one, whole: all unless given; the first is the base "
             "of the\n"
             "                   ratios\n"
+            "  --instructions   count them by valgrind where the processor does not let them be: once for each mode, "
+            "some\n"
+            "                   fifty times as long\n"
             "  --for SECONDS    a server: end it with SIGTERM after so long, or when the load has ended\n"
             "  --load COMMAND   what keeps the server busy, for the shell; started half a second after it\n"
             "  --json           every run, medians, ratios with their intervals, outliers\n"

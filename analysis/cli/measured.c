@@ -2,20 +2,20 @@
  * come from a counter that is inherited and begins with exec. */
 #include "analysis/cli/measured.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "analysis/cli/cli.h"
 
 static double now(void)
 {
@@ -51,24 +51,35 @@ static void set_or_unset(const char *name, const char *value)
         unsetenv(name);
 }
 
+static void preload(const char *library)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *both = NULL;
+    if (others != NULL && *others != '\0' && asprintf(&both, "%s:%s", library, others) < 0)
+        _exit(127);
+    setenv("LD_PRELOAD", both != NULL ? both : library, 1);
+}
+
 static void become(const struct cli_measuring *measuring, const int go[2])
 {
     char byte;
     close(go[1]); /* or it would wait for itself */
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    const char *preloaded = getenv("LD_PRELOAD");
-    dup2(nowhere, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
+    int nowhere = measuring->is_loud ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) {
+        dup2(nowhere, STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
+    }
     set_or_unset("TRACEALLOC", measuring->frames);
     set_or_unset("TRACEALLOC_OPTIONS", measuring->options);
     if (measuring->preload != NULL)
-        setenv("LD_PRELOAD",
-               preloaded != NULL && *preloaded != '\0' ? cli_text("%s:%s", measuring->preload, preloaded)
-                                                       : measuring->preload,
-               1);
+        preload(measuring->preload);
+    for (char **setting = measuring->settings; setting != NULL && *setting != NULL; setting++)
+        putenv(*setting);
     while (read(go[0], &byte, 1) < 0 && errno == EINTR)
         continue;
     execvp(measuring->command[0], measuring->command);
+    if (measuring->is_loud)
+        perror(measuring->command[0]);
     _exit(127);
 }
 
@@ -116,12 +127,19 @@ int cli_measure(const struct cli_measuring *measuring, struct cli_measured *meas
     int go[2], status, was_ended = 0;
     struct rusage usage;
     if (pipe2(go, O_CLOEXEC) != 0)
-        return cli_error("cost: %s", strerror(errno)), -1;
+        return -1;
     pid_t program = fork();
-    if (program < 0)
-        return close(go[0]), close(go[1]), cli_error("cost: %s", strerror(errno)), -1;
+    if (program < 0) {
+        int error = errno;
+        close(go[0]);
+        close(go[1]);
+        errno = error;
+        return -1;
+    }
     if (program == 0)
         become(measuring, go);
+    if (measuring->process != NULL)
+        *measuring->process = program;
     int counter = open_counter(program);
     close(go[0]);
     double start = now();
@@ -130,6 +148,7 @@ int cli_measure(const struct cli_measuring *measuring, struct cli_measured *meas
         was_ended = serve(measuring, program);
     while (wait4(program, &status, 0, &usage) < 0 && errno == EINTR)
         continue;
+    double end = now();
     uint64_t instructions = 0;
     int is_counted =
         counter >= 0 && read(counter, &instructions, sizeof instructions) == sizeof instructions && instructions > 0;
@@ -137,13 +156,60 @@ int cli_measure(const struct cli_measuring *measuring, struct cli_measured *meas
         close(counter);
     *measured = (struct cli_measured){
         .status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-        .wall_seconds = now() - start,
+        .wall_seconds = end - start,
         .cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
         .peak_bytes = (double)usage.ru_maxrss * 1024,
         .instructions = is_counted ? (double)instructions : -1,
+        .end = end,
+        .usage = usage,
     };
     if (was_ended && measured->status == 128 + SIGTERM)
         measured->status = 0;
     return 0;
+}
+
+/* Of everything that was counted, each process has a line. -1: there is none. */
+static double sum_of_counts(FILE *said)
+{
+    static const char word[] = "Collected : ";
+    char line[1000];
+    double sum = -1;
+    while (fgets(line, sizeof line, said) != NULL) {
+        const char *count = strstr(line, word);
+        if (count != NULL && isdigit((unsigned char)count[sizeof word - 1]))
+            sum = (sum < 0 ? 0 : sum) + strtod(count + sizeof word - 1, NULL);
+    }
+    return sum;
+}
+
+int cli_measure_by_valgrind(const struct cli_measuring *measuring, struct cli_measured *measured)
+{
+    enum { WORDS = 5 };
+    size_t count = 0;
+    while (measuring->command[count] != NULL)
+        count++;
+    char **command = calloc(count + WORDS + 1, sizeof *command), said_in[30];
+    int said = memfd_create("valgrind", 0); /* it is to have it, too */
+    FILE *file = said >= 0 ? fdopen(said, "r") : NULL;
+    int result = -1;
+    if (command != NULL && file != NULL) {
+        snprintf(said_in, sizeof said_in, "--log-fd=%d", said);
+        char *const words[WORDS] = {(char[]){"valgrind"}, (char[]){"--tool=callgrind"},
+                                    (char[]){"--trace-children=yes"}, (char[]){"--callgrind-out-file=/dev/null"},
+                                    said_in};
+        memcpy(command, words, sizeof words);
+        memcpy(command + WORDS, measuring->command, count * sizeof *command);
+        struct cli_measuring counting = *measuring;
+        counting.command = command;
+        result = cli_measure(&counting, measured);
+        rewind(file);
+        measured->instructions = result == 0 ? sum_of_counts(file) : -1;
+    }
+    if (file != NULL)
+        fclose(file);
+    else if (said >= 0)
+        close(said);
+    free(command);
+    return result;
 }

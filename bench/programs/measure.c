@@ -6,17 +6,14 @@
  * LD_PRELOAD reaches the command alone. It writes one line to RESULT: exit status (128 + signal), wall, user and system
  * seconds, peak resident KiB, minor and major faults, and the monotonic time at which the command ended. User and
  * system time include the command's own children as far as it waited for them; the peak is that of the largest. SIGTERM
- * and SIGINT are passed on. It never interprets what the command prints. */
-#define _GNU_SOURCE
+ * and SIGINT are passed on. It never interprets what the command prints. How it is measured is what `tracealloc cost` does
+ * (analysis/cli/measured.c). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "analysis/cli/measured.h"
 
 static volatile pid_t child;
 
@@ -29,13 +26,6 @@ static void pass_on(int signal)
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 int main(int argc, char **argv)
@@ -53,33 +43,17 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     FILE *result = fopen(argv[1], "we");
-    if (result == NULL) {
+    argv[dashes] = NULL; /* the settings end here */
+    struct cli_measuring measuring = {
+        .command = argv + dashes + 1, .settings = argv + 2, .is_loud = 1, .process = &child};
+    struct cli_measured cost;
+    if (result == NULL || cli_measure(&measuring, &cost) != 0) {
         fprintf(stderr, "measure: %s: %s\n", argv[1], strerror(errno));
         return 2;
     }
-
-    double begin = now();
-    child = fork();
-    if (child < 0) {
-        fprintf(stderr, "measure: fork: %s\n", strerror(errno));
-        return 2;
-    }
-    if (child == 0) {
-        for (int i = 2; i < dashes; i++)
-            putenv(argv[i]);
-        execvp(argv[dashes + 1], argv + dashes + 1);
-        fprintf(stderr, "measure: %s: %s\n", argv[dashes + 1], strerror(errno));
-        _exit(127);
-    }
-    int status;
-    struct rusage usage;
-    while (wait4(child, &status, 0, &usage) < 0)
-        if (errno != EINTR)
-            return 2;
-    double end = now();
-    int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    fprintf(result, "%d %.6f %.6f %.6f %ld %ld %ld %.6f\n", code, end - begin, seconds_of(usage.ru_utime),
-            seconds_of(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, end);
+    fprintf(result, "%d %.6f %.6f %.6f %ld %ld %ld %.6f\n", cost.status, cost.wall_seconds,
+            seconds_of(cost.usage.ru_utime), seconds_of(cost.usage.ru_stime), cost.usage.ru_maxrss,
+            cost.usage.ru_minflt, cost.usage.ru_majflt, cost.end);
     fclose(result);
     return 0;
 }

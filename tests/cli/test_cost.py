@@ -4,12 +4,17 @@
 
 Times decide nothing here.
 """
+import fcntl
 import json
 import os
+import pty
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
@@ -81,6 +86,70 @@ class Cost(unittest.TestCase):
         for mode in told["modes"]:
             self.assertGreater(mode["memory"]["median"], 64 << 20)
             self.assertLess(mode["memory"]["median"], 200 << 20)
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here")
+    def test_instructions_are_counted_on_every_machine(self):
+        script = "for ($i = 0; $i < 20000; $i++) { $h{$i} = [$i] }"
+        arguments = ["-r", "2", "--modes", "own,stopped,whole", "--instructions", "--", "perl", "-e", script]
+        own, stopped, whole = json.loads(cost("--json", *arguments).stdout)["modes"]
+        for mode in (own, stopped, whole):
+            self.assertGreater(mode["instructions"]["median"], 5e6)
+        self.assertEqual(own["instructions"]["ratio"], 1)
+        self.assertGreater(whole["instructions"]["ratio"], stopped["instructions"]["ratio"])
+        self.assertNotIn("not counted", cost(*arguments).stdout)
+        self.assertIn("--for", cost("--instructions", "--for", "1", "--", "true", status=2).stderr)
+
+    def test_instructions_of_a_program_and_its_children_are_added_up(self):
+        """A valgrind that says what the real one says, of two processes."""
+        with open(f"{self.folder}/valgrind", "w") as file:
+            file.write("""#!/bin/sh
+for word; do case $word in --log-fd=*) log=${word#*=} ;; esac; done
+case " $* " in *" --trace-children=yes "*) eval "echo '==1== Collected : 1500' >&$log; echo '==2== Collected : 700' >&$log" ;; esac
+""")
+        os.chmod(f"{self.folder}/valgrind", 0o755)
+        path = os.environ["PATH"]
+        try:
+            os.environ["PATH"] = f"{self.folder}:{path}"
+            told = json.loads(cost("-r", "1", "--modes", "own", "--instructions", "--json", "--", "true").stdout)
+        finally:
+            os.environ["PATH"] = path
+        counted = told["modes"][0]["instructions"]["median"]
+        self.assertTrue(counted == 2200 or counted > 10000)  # or the processor has said it
+
+    def test_without_valgrind_the_rest_is_told(self):
+        path = os.environ["PATH"]
+        os.symlink(shutil.which("true"), f"{self.folder}/true")
+        try:
+            os.environ["PATH"] = self.folder
+            told = cost("-r", "1", "--modes", "own", "--instructions", "--", "true")
+        finally:
+            os.environ["PATH"] = path
+        self.assertIn("own ", told.stdout)
+        if "not counted here" in told.stdout:  # or the processor has said it
+            self.assertIn("valgrind: no such program in PATH: instructions are not counted", told.stderr)
+
+    def test_a_terminal_of_eighty_columns_gets_two_tables(self):
+        for columns, tables in ((80, 2), (131, 2), (132, 1)):
+            main, other = pty.openpty()
+            fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            process = subprocess.Popen([TRACEALLOC, "cost", "-r", "3", "--modes", "own,whole", "--", "true"], stdout=other,
+                                       stderr=subprocess.DEVNULL)
+            os.close(other)
+            text = b""
+            while True:
+                try:
+                    part = os.read(main, 4096)
+                except OSError:
+                    break
+                if not part:
+                    break
+                text += part
+            os.close(main)
+            self.assertEqual(process.wait(), 0)
+            lines = re.sub(r"\x1b\[[0-9;]*[mK]", "", text.decode()).replace("\r", "").split("\n")
+            rows = [line for line in lines if line.startswith(("MODE ", "TIMES ", "own ", "whole "))]
+            self.assertEqual(len(rows), 3 * tables, lines)
+            self.assertLessEqual(max(map(len, rows)), columns)
 
     def test_a_program_that_fails_is_no_measurement(self):
         self.assertIn('failed under "own": status 3', cost("-r", "1", "--", "sh", "-c", "exit 3", status=2).stderr)
