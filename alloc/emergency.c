@@ -8,9 +8,10 @@
  *      block                            user pointer (aligned as asked)
  *      v 0            8       12        v
  *      +--------------+-------+-------+-----  - - -+--------+---------- - -
- *      | size or next | class | state | unused     | back   | the user's bytes
+ *      | size or next | class | state | offset     | back   | the user's bytes
  *      +--------------+-------+-------+-----  - - -+--------+---------- - -
- *                                                    back = user pointer - block, in the 8 bytes before the user's
+ *                     offset and back = user pointer - block: for who walks over blocks, and in the 8 bytes before the
+ *                     user's for who has those
  *
  * No lock: a list is a stack whose head is changed by compare-and-swap. The head carries a number that each change
  * makes anew, so that a block that left and came back meanwhile is not taken for one that never left. Any thread, any
@@ -38,6 +39,7 @@ struct block {
     uint64_t size_or_next; /* bytes asked for; in a list: the next block's place + 1, 0 = none. Atomic */
     uint32_t class;
     uint32_t state; /* atomic: who changes it from LIVE to FREE frees the block */
+    uint32_t offset;
 };
 
 static struct {
@@ -145,6 +147,7 @@ void *ta__emergency_allocate(size_t size, size_t alignment, int zeroed)
     uintptr_t user = (uintptr_t)block + HEAD_BYTES;
     if (slack != 0)
         user = (user + alignment - 1) & ~(alignment - 1);
+    ta__store_relaxed(&block->offset, (uint32_t)(user - (uintptr_t)block));
     ((uint64_t *)user)[-1] = user - (uintptr_t)block;
     ta__store_release(&block->state, (uint32_t)LIVE);
     return zeroed ? memset((void *)user, 0, size) : (void *)user;
@@ -194,10 +197,7 @@ void ta__emergency_visit(void (*visit)(const struct ta__source_block *block, voi
         const struct block *block = (const struct block *)(start + at);
         size_t bytes = (class_bytes(ta__load_relaxed(&block->class)) + grain - 1) & ~(grain - 1);
         if (ta__load_acquire(&block->state) == LIVE) {
-            size_t offset = HEAD_BYTES; /* or more, where an alignment was asked for: a power of two */
-            while (offset < bytes && ((const uint64_t *)((uintptr_t)block + offset))[-1] != offset)
-                offset *= 2;
-            const struct ta__source_block row = {(uintptr_t)block + (offset < bytes ? offset : HEAD_BYTES),
+            const struct ta__source_block row = {(uintptr_t)block + ta__load_relaxed(&block->offset),
                                                  ta__load_relaxed(&block->size_or_next), 0};
             visit(&row, context);
         }
@@ -216,6 +216,7 @@ struct ta__fact ta__facts_emergency[] = {
     TA__FACT_FIELD("emergency.size", struct block, size_or_next),
     TA__FACT_FIELD("emergency.class", struct block, class),
     TA__FACT_FIELD("emergency.state", struct block, state),
+    TA__FACT_FIELD("emergency.offset", struct block, offset),
     TA__FACT("emergency.live", LIVE),
     TA__FACTS_END,
 };

@@ -301,11 +301,18 @@ static uint64_t class_bytes(const struct ta__layout *layout, uint32_t class)
     return (bytes + layout->emergency_grain - 1) / layout->emergency_grain * layout->emergency_grain;
 }
 
-/* Where the user's bytes begin is not said in front; without an alignment they follow the head. */
+/* Where the user's bytes begin. Blocks of earlier libraries say it in front of those bytes alone, where it is looked for at
+ * the usual alignments; without one they follow the head. */
 static uint64_t user_of(struct reading *reading, uint64_t block, uint64_t bytes)
 {
     const struct ta__layout *layout = reading->layout;
     uint64_t back;
+    uint32_t said;
+    if (layout->emergency_offset != 0)
+        return ta__target_half(reading->target, block + layout->emergency_offset, &said) == 0 &&
+                       said >= layout->emergency_head && said < bytes
+                   ? said
+                   : layout->emergency_head;
     for (uint64_t offset = layout->emergency_head; offset <= 4096 && offset < bytes; offset *= 2) {
         uint64_t user = block + offset;
         if (ta__target_word(reading->target, user - 8, &back) == 0 && back == offset)

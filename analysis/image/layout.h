@@ -134,6 +134,7 @@
     O(emergency_class, "emergency.class")                                                                              \
     O(emergency_state, "emergency.state")                                                                              \
     O(emergency_live, "emergency.live")                                                                                \
+    O(emergency_offset, "emergency.offset")                                                                            \
     T(options, "options")                                                                                              \
     T(options_room, "options.room")                                                                                    \
     T(header_layout, "header.layout")                                                                                  \

@@ -918,6 +918,26 @@ static void test_emergency_block_of_an_alignment_begins_where_it_says(void)
     expect_single(3, EMERGENCY + 1024, 256, HEAD, 100);
 }
 
+/* Whatever stands where the bytes of another alignment would begin. */
+static void test_emergency_block_says_in_its_head_where_it_begins(void)
+{
+    enum { LARGER_HEAD = 32, OF_OFFSET = 16 };
+    static const uint32_t said[] = {32, 48, 224, 255, 256, 31, 0, UINT32_MAX};
+    static const uint64_t offsets[] = {32, 48, 224, 255, 32, 32, 32, 32};
+    make_emergency();
+    layout.emergency_head = LARGER_HEAD;
+    layout.emergency_offset = OF_OFFSET;
+    uint64_t at = EMERGENCY;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        made_half(at + OF_OFFSET, said[i]);
+        at = put_block(at, 8, LIVE, 20, 64);
+    }
+    read_all();
+    TEST_ASSERT_EQUAL_size_t(sizeof said / sizeof *said, pages.count);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        expect_single(i, EMERGENCY + 256 * i, 256, offsets[i], offsets[i] == 255 ? 1 : 20);
+}
+
 static void test_emergency_blocks_end_where_one_cannot_be(void)
 {
     make_emergency();
@@ -1029,6 +1049,7 @@ int main(void)
     RUN_TEST(test_owner_of_an_address_and_where_that_ends);
     RUN_TEST(test_emergency_blocks_are_walked_by_their_classes);
     RUN_TEST(test_emergency_block_of_an_alignment_begins_where_it_says);
+    RUN_TEST(test_emergency_block_says_in_its_head_where_it_begins);
     RUN_TEST(test_emergency_blocks_end_where_one_cannot_be);
     RUN_TEST(test_emergency_memory_of_an_impossible_shape_is_not_looked_at);
     return UNITY_END();
