@@ -28,7 +28,7 @@ static int describe(const mi_page_t *page, uintptr_t address, struct ta__block_a
         found->leaf = live.leaf;
     found->domain = live.domain;
     found->offset = (int64_t)(address - user);
-    return found->offset < (int64_t)(found->size + BEHIND_MOST);
+    return found->offset < (int64_t)(found->room + BEHIND_MOST);
 }
 
 int ta__block_around(uintptr_t address, struct ta__block_around *found)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tracealloc/domain.h"
+#include "tests/support/child.h"
 #include "unity.h"
 #include "tests/support/names.h"
 
@@ -116,6 +117,112 @@ static void test_memory_of_the_allocator_without_a_block_is_told(void)
     free(block);
 }
 
+/* ---- with other options: in a process of its own ---- */
+
+__attribute__((noipa)) static char *freed_here(size_t size)
+{
+    char *block = malloc(opaque(size));
+    free(block);
+    return opaque_pointer(block);
+}
+
+/* Blocks have headers, and nobody knows who asked for them. */
+static void describe_untraced(void *unused)
+{
+    (void)unused;
+    char *block = malloc(opaque(300)), *gone = freed_here(400);
+    fputs(describe(block + 299), stderr);
+    fputs(describe(gone), stderr);
+    fputs(describe(gone + 399), stderr);
+    fputs(describe(freed_here(0)), stderr);
+    free(block);
+}
+
+/* The name of a domain is told of a block that was freed, too. */
+static void describe_freed_in_a_domain(void *unused)
+{
+    (void)unused;
+    ta_domain_set_name(9, "texts");
+    char *block = ta_domain_malloc(9, 50);
+    free(block);
+    fputs(describe(opaque_pointer(block + 1)), stderr);
+}
+
+/* Without headers, pages are all that is known. */
+static void describe_plain(void *unused)
+{
+    (void)unused;
+    char *block = malloc(opaque(1000)), *large = malloc(opaque(3 << 20));
+    size_t room = malloc_usable_size(block), large_room = malloc_usable_size(large);
+    fputs(describe(block), stderr);
+    fputs(describe(block + 999), stderr);
+    fputs(describe(large + (2 << 20)), stderr);
+    fprintf(stderr, "%zu %zu\n", room, large_room);
+    free(block);
+    free(large);
+}
+
+static const struct scenario {
+    const char *name;
+    void (*run)(void *);
+    const char *frames, *options;
+} scenarios[] = {
+    {"untraced", describe_untraced, "TRACEALLOC=0", "TRACEALLOC_OPTIONS=remember_frees=10"},
+    {"domain", describe_freed_in_a_domain, "TRACEALLOC=1", "TRACEALLOC_OPTIONS=remember_frees=10"},
+    {"plain", describe_plain, "TRACEALLOC=0", "TRACEALLOC_OPTIONS="},
+};
+
+static void run_scenario(struct child_result *result, size_t at)
+{
+    const char *const settings[] = {scenarios[at].frames, scenarios[at].options, NULL};
+    child_run_self(result, scenarios[at].name, settings);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, result->exit_status, result->text);
+}
+
+static void test_blocks_that_nobody_traced_are_told_without_stacks(void)
+{
+    struct child_result result;
+    run_scenario(&result, 0);
+    const char *live = strstr(result.text, ": 299 bytes inside a block of 300 bytes, which was not traced\n");
+    TEST_ASSERT_NOT_NULL_MESSAGE(live, result.text);
+    TEST_ASSERT_NULL_MESSAGE(strstr(result.text, "Allocated at"), result.text);
+    const char *freed = strstr(live, ": a block of 400 bytes, which thread ");
+    TEST_ASSERT_NOT_NULL_MESSAGE(freed, result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(freed, "\nFreed at (most recent call first):\n  freed_here "), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(freed, ": 399 bytes inside a block of 400 bytes, which thread "), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(freed, ": a block of 0 bytes, which thread "), result.text);
+}
+
+static void test_the_domain_of_a_freed_block_is_named(void)
+{
+    struct child_result result;
+    run_scenario(&result, 1);
+    TEST_ASSERT_NOT_NULL_MESSAGE(
+        strstr(result.text, ": 1 byte inside a block of 50 bytes of domain texts, which thread "), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, "\nAllocated at (most recent call first):\n"), result.text);
+}
+
+static void test_blocks_without_headers_are_told_by_their_pages(void)
+{
+    struct child_result result;
+    size_t room, large_room;
+    run_scenario(&result, 2);
+    TEST_ASSERT_EQUAL_size_t(4, result.lines);
+    const char *line = result.text;
+    for (int i = 0; i < 3; i++)
+        line = strchr(line, '\n') + 1;
+    TEST_ASSERT_EQUAL_INT(2, sscanf(line, "%zu %zu", &room, &large_room));
+    char small_text[128], large_text[128];
+    snprintf(small_text, sizeof small_text, ": in a block of at most %zu bytes, which was not traced and may be free\n",
+             room);
+    snprintf(large_text, sizeof large_text, ": in a block of at most %zu bytes, which was not traced and may be free\n",
+             large_room);
+    const char *first = strstr(result.text, small_text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(first, result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(first + 1, small_text), result.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, large_text), result.text);
+}
+
 static void test_what_nobody_knows_is_told_as_such(void)
 {
     expect(NULL, "0x0: the null pointer\n");
@@ -171,19 +278,24 @@ static void test_signal_handlers_are_answered(void)
 
 int main(int argc, char **argv)
 {
+    for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(argv[1], scenarios[i].name) == 0)
+            return scenarios[i].run(NULL), 0;
     const char *options = getenv("TRACEALLOC_OPTIONS");
     if (options == NULL || strstr(options, "remember_frees") == NULL) {
         setenv("TRACEALLOC", "20", 1);
         setenv("TRACEALLOC_OPTIONS", "remember_frees=1000", 1);
         execv("/proc/self/exe", argv);
     }
-    (void)argc;
     UNITY_BEGIN();
     RUN_TEST(test_a_live_block_is_told_with_its_stack);
     RUN_TEST(test_the_domain_of_a_block_is_named);
     RUN_TEST(test_a_freed_block_is_told_with_both_stacks);
     RUN_TEST(test_stacks_variables_and_functions_are_told);
     RUN_TEST(test_memory_of_the_allocator_without_a_block_is_told);
+    RUN_TEST(test_blocks_that_nobody_traced_are_told_without_stacks);
+    RUN_TEST(test_the_domain_of_a_freed_block_is_named);
+    RUN_TEST(test_blocks_without_headers_are_told_by_their_pages);
     RUN_TEST(test_what_nobody_knows_is_told_as_such);
     RUN_TEST(test_a_small_buffer_gets_what_fits_and_the_length_of_all);
     RUN_TEST(test_signal_handlers_are_answered);
