@@ -36,12 +36,25 @@ static void fill(struct ta__scope *scope, const struct ta__scope *wanted)
     } while (ta__load_relaxed(&scope->slot) != wanted->slot || ta__load_relaxed(&scope->number) != wanted->number);
 }
 
+/* Pushes that could not be: of signal handlers inside the allocator, and where there is no memory. */
+static TA_THREAD_LOCAL uint32_t pushes_missed;
+
+/* Its pop must leave the present scope alone. */
+static void miss_push(const struct ta__thread *self)
+{
+    pushes_missed++;
+    if (ta__owner_read(&self->scope->key) != TA__SCOPE_EDGE)
+        self->scope->key = TA__SCOPE_EDGE;
+}
+
 TA_COLD static void push_slow(uint32_t number, int into_arena)
 {
     uint32_t gate;
     struct ta__thread *self = ta__begin(&gate);
-    if (self == NULL)
-        return; /* a signal handler inside the allocator: its pop is an edge or pops nothing of ours */
+    if (self == NULL) {
+        miss_push(ta__self);
+        return;
+    }
     struct ta__domain_parts *parts = NULL;
     int index = ta__domain_index(number);
     struct ta__domain_slot *slot = index >= 0 ? ta__domain_slot(self, (uint32_t)index) : NULL;
@@ -74,6 +87,8 @@ TA_COLD static void push_slow(uint32_t number, int into_arena)
             ta__compiler_fence();
             self->scope = next;
         }
+    } else {
+        miss_push(self);
     }
     ta__end(self, gate);
 }
@@ -97,6 +112,10 @@ TA_ENTRY void ta_domain_push_arena(uint32_t domain)
 TA_COLD static void pop_slow(struct ta__thread *self)
 {
     struct ta__domain_parts *parts = self->domains;
+    if (pushes_missed > 0) {
+        pushes_missed--;
+        return;
+    }
     if (parts != NULL && parts->scopes_over > 0) {
         parts->scopes_over--;
         return;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/support/child.h"
+#include "tracealloc/domain.h"
 #include "unity.h"
 #include "tests/support/names.h"
 
@@ -232,6 +233,38 @@ static int scenario_overrun_by_eight(void)
     return overrun_by(8, 'x');
 }
 
+/* The block in front of the damaged one is nobody's any more. */
+static int scenario_overrun_of_a_freed_block(void)
+{
+    enum { TRIED = 64 };
+    char *blocks[TRIED];
+    for (size_t i = 0; i < TRIED; i++)
+        blocks[i] = who_is_in_front();
+    for (size_t i = 1; i < TRIED; i++)
+        if (blocks[i] == blocks[i - 1] + 32) {
+            free(blocks[i - 1]);
+            memset(opaque_pointer(blocks[i - 1] + 24), 'x', 4);
+            free(blocks[i]);
+            return survive(0, 1);
+        }
+    return WRONG_RESULT;
+}
+
+/* What is wrong with blocks of a domain that is gone is said once, and never the end of the program. */
+static int scenario_free_of_a_destroyed_domains_blocks(void)
+{
+    void *blocks[3] = {ta_domain_malloc(5, 100), ta_domain_malloc(5, 200), ta_domain_malloc(5, 300)};
+    if (ta_domain_destroy(5) != 0)
+        return WRONG_RESULT;
+    free(opaque_pointer(blocks[0]));
+    free(opaque_pointer(blocks[1]));
+    errno = 0;
+    void *moved = realloc(opaque_pointer(blocks[2]), 400);
+    if (moved != NULL || errno != ENOMEM)
+        return WRONG_RESULT;
+    return survive(0, 3);
+}
+
 static int scenario_underrun_realloc(void)
 {
     char *block = malloc(100);
@@ -428,6 +461,8 @@ static const struct scenario {
     SCENARIO(overrun_by_nul),
     SCENARIO(overrun_by_four),
     SCENARIO(overrun_by_eight),
+    SCENARIO(overrun_of_a_freed_block),
+    SCENARIO(free_of_a_destroyed_domains_blocks),
     SCENARIO(underrun_realloc),
     SCENARIO(double_free_by_realloc),
     SCENARIO(free_after_realloc),
@@ -483,7 +518,10 @@ static void expect_report(const char *scenario, const char *start, const char *w
 
 static void expect_damage_reported(const char *scenario, const char *start)
 {
-    expect_report(scenario, start, "): double free or damaged block");
+    expect_report(
+        scenario, start,
+        "): double free or damaged block; with remember_frees=100000 in TRACEALLOC_OPTIONS, it would say who freed "
+        "it\n");
 }
 
 static void expect_written_over(const char *scenario, const char *start)
@@ -568,6 +606,26 @@ static void test_free_behind_an_overrun_names_the_block_in_front(void)
     expect_overrun_names_the_block_in_front("overrun_by_nul");
     expect_overrun_names_the_block_in_front("overrun_by_four");
     expect_overrun_names_the_block_in_front("overrun_by_eight");
+}
+
+/* Behind whose end was written is not made up. */
+static void test_free_behind_a_freed_block_names_nobody(void)
+{
+    expect_report("overrun_of_a_freed_block", "tracealloc: free(0x",
+                  "): damaged block: what is in front of it was written over\n");
+}
+
+static void test_frees_of_a_destroyed_domains_blocks_are_told_once(void)
+{
+    static const char *const *const settings[] = {traced_option, headers_option, leak_option, NULL};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        child_run_self(&result, "free_of_a_destroyed_domains_blocks", settings[i]);
+        TEST_ASSERT_EQUAL_INT(0, result.signal);
+        TEST_ASSERT_EQUAL_INT(GOOD, result.exit_status);
+        TEST_ASSERT_EQUAL_size_t_MESSAGE(1, result.lines, result.text);
+        expect_line("tracealloc: free(0x",
+                    "): a block of a domain that was destroyed, or no block; ignored from now on\n");
+    }
 }
 
 static void test_realloc_of_a_damaged_or_freed_block_is_reported(void)
@@ -738,6 +796,8 @@ int main(int argc, char **argv)
     RUN_TEST(test_header_copied_to_another_address_does_not_verify);
     RUN_TEST(test_free_after_an_underrun_is_reported);
     RUN_TEST(test_free_behind_an_overrun_names_the_block_in_front);
+    RUN_TEST(test_free_behind_a_freed_block_names_nobody);
+    RUN_TEST(test_frees_of_a_destroyed_domains_blocks_are_told_once);
     RUN_TEST(test_realloc_of_a_damaged_or_freed_block_is_reported);
     RUN_TEST(test_free_of_a_block_that_realloc_moved_is_reported);
     RUN_TEST(test_frees_of_foreign_pointers_are_ignored_and_counted);
