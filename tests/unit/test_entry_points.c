@@ -723,12 +723,11 @@ static void test_functions_of_libc_that_allocate_return_blocks_that_free_takes(v
 
 static void test_mallopt_and_malloc_trim_answer_without_harm(void)
 {
-    int accepted = mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    TEST_ASSERT_TRUE(accepted == 0 || accepted == 1);
+    TEST_ASSERT_EQUAL_INT(1, mallopt(M_MMAP_THRESHOLD, 1 << 20));
     void *block = malloc(1 << 20);
     free(block);
     int trimmed = malloc_trim(0);
-    TEST_ASSERT_TRUE(trimmed == 0 || trimmed == 1);
+    TEST_ASSERT_TRUE(OURS ? trimmed == 1 : trimmed == 0 || trimmed == 1);
     void *again = malloc(1 << 20);
     check_block(again, 1 << 20, 16);
     free(again);
@@ -758,20 +757,75 @@ static void test_mallinfo_tells_of_bytes_held(void)
     TEST_ASSERT_GREATER_OR_EQUAL_INT(0, narrow.uordblks);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void test_mallinfo_has_the_same_as_far_as_an_int_can_say(void)
+{
+    if (!OURS)
+        TEST_IGNORE_MESSAGE("libc's own has other rules");
+    free(malloc(1000));
+    struct mallinfo2 wide = mallinfo2();
+    struct mallinfo narrow = mallinfo();
+    TEST_ASSERT_GREATER_THAN_size_t(0, wide.uordblks);
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(wide.uordblks, wide.arena);
+    TEST_ASSERT_EQUAL_size_t(wide.arena - wide.uordblks, wide.fordblks);
+    TEST_ASSERT_EQUAL_size_t(wide.arena, narrow.arena);
+    TEST_ASSERT_EQUAL_size_t(wide.uordblks, narrow.uordblks);
+    TEST_ASSERT_EQUAL_size_t(wide.fordblks, narrow.fordblks);
+    void *large = malloc(opaque((size_t)3 << 30)); /* never touched */
+    if (large == NULL)
+        TEST_IGNORE_MESSAGE("there is no room for 3 GiB of addresses");
+    narrow = mallinfo();
+    free(large);
+    TEST_ASSERT_EQUAL_INT(INT32_MAX, narrow.uordblks);
+    TEST_ASSERT_EQUAL_INT(INT32_MAX, narrow.arena);
+    TEST_ASSERT_GREATER_OR_EQUAL_INT(0, narrow.fordblks);
+}
+#pragma GCC diagnostic pop
+
 static void print_stats(void *unused)
 {
     (void)unused;
+    ta_stop();
     free(malloc(1000));
+    malloc_stats();
+}
+
+/* 300 KiB live now, 500 KiB at the most. */
+static void print_stats_of_traces(void *unused)
+{
+    (void)unused;
+    ta_stop();
+    if (ta_start(1) != 0)
+        _exit(1);
+    void *volatile kept = malloc(300 << 10);
+    void *volatile gone = malloc(200 << 10);
+    (void)kept;
+    free(gone);
     malloc_stats();
 }
 
 static void test_malloc_stats_writes_to_standard_error(void)
 {
     struct child_result result;
+    if (!OURS)
+        TEST_IGNORE_MESSAGE("libc's own says other things");
     child_run(&result, print_stats, NULL);
-
     TEST_ASSERT_EQUAL_INT(0, result.exit_status);
-    TEST_ASSERT_GREATER_OR_EQUAL_size_t(1, result.lines);
+    TEST_ASSERT_EQUAL_size_t(1, result.lines);
+    double committed = 0;
+    char unit[8] = "", end = 0;
+    TEST_ASSERT_EQUAL_INT_MESSAGE(
+        3, sscanf(result.text, "tracealloc: committed %lf %7[A-Za-z]%c", &committed, unit, &end), result.text);
+    TEST_ASSERT_EQUAL_STRING("MiB", unit);
+    TEST_ASSERT_EQUAL_CHAR('\n', end);
+    double said = (double)mallinfo2().arena / (1 << 20); /* of the parent, which has not much more or less */
+    TEST_ASSERT_TRUE_MESSAGE(committed > said / 4 && committed < said * 4 + 64, result.text);
+
+    child_run(&result, print_stats_of_traces, NULL);
+    TEST_ASSERT_EQUAL_INT(0, result.exit_status);
+    TEST_ASSERT_EQUAL_size_t(1, result.lines);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(result.text, "iB, traced 300 KiB, peak 500 KiB\n"), result.text);
 }
 
 static void test_malloc_info_writes_one_xml_element(void)
@@ -786,12 +840,28 @@ static void test_malloc_info_writes_one_xml_element(void)
     fclose(stream);
     TEST_ASSERT_EQUAL_STRING_LEN("<malloc version=\"", text, 17);
     TEST_ASSERT_NOT_NULL(strstr(text, "</malloc>"));
+    size_t committed = 0;
+    const char *size = strstr(text, "size=\"");
+    TEST_ASSERT_TRUE(!OURS || (size != NULL && sscanf(size, "size=\"%zu\"", &committed) == 1));
+    TEST_ASSERT_TRUE_MESSAGE(!OURS || (committed > 4096 && committed < (size_t)1 << 40), text);
     free(text);
+}
+
+static void test_malloc_info_that_cannot_be_written_is_an_error(void)
+{
+    FILE *full = fopen("/dev/full", "w");
+    if (!OURS || full == NULL)
+        TEST_IGNORE_MESSAGE("there is no device that is full");
+    setvbuf(full, NULL, _IONBF, 0);
+    TEST_ASSERT_EQUAL_INT(-1, malloc_info(0, full));
+    fclose(full);
 }
 
 static void test_malloc_info_with_options_is_refused(void)
 {
+    errno = 0;
     TEST_ASSERT_TRUE(malloc_info(1, stderr) != 0);
+    TEST_ASSERT_TRUE(!OURS || errno == EINVAL);
 }
 
 #endif
@@ -839,8 +909,10 @@ int main(void)
     RUN_TEST(test_functions_of_libc_that_allocate_return_blocks_that_free_takes);
     RUN_TEST(test_mallopt_and_malloc_trim_answer_without_harm);
     RUN_TEST(test_mallinfo_tells_of_bytes_held);
+    RUN_TEST(test_mallinfo_has_the_same_as_far_as_an_int_can_say);
     RUN_TEST(test_malloc_stats_writes_to_standard_error);
     RUN_TEST(test_malloc_info_writes_one_xml_element);
+    RUN_TEST(test_malloc_info_that_cannot_be_written_is_an_error);
     RUN_TEST(test_malloc_info_with_options_is_refused);
 #endif
     return UNITY_END();

@@ -367,8 +367,8 @@ static void leave_domains(void)
 static void expect_report(const char *frames, const char *is_asked, const char *title, int has_all)
 {
     static const char
-        row[] = "         7            2000           2            3000              5000             3  seven\n",
-        other[] = "1234567890               5           1               5                 5             1  \n",
+        row[] = "\n         7            2000           2            3000              5000             3  seven\n",
+        other[] = "\n1234567890               5           1               5                 5             1  \n",
         heads[] = "    domain      live bytes      blocks      peak bytes   allocated bytes        blocks  name\n";
     const char *const settings[] = {frames, is_asked, NULL};
     struct child_result result;
