@@ -25,6 +25,12 @@
 /* The compiler must not move memory accesses across this; the processor may. Its partner is membarrier(2) on the rare
  * side. */
 #define ta__compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+/* Between a store and a load of another word, on cold paths. */
+#if defined(__SANITIZE_THREAD__) /* knows no fences, but lets this one pass */
+#define ta__full_fence() __sync_synchronize()
+#else
+#define ta__full_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 
 /* A counter that only its owner writes and others read at any time (relaxed). An ordinary addition to an aligned word:
  * one instruction, which nobody can see half done; spelled atomically it would be three, for the same stores. */

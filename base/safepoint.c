@@ -67,6 +67,7 @@ int ta__safepoint_join(struct ta__safepoint_member *member)
         ta__store_relaxed(&slots.tids[slot], (int32_t)syscall(SYS_gettid));
         ta__store_relaxed(&slots.was_late[slot], (unsigned char)0); /* whoever had the slot before was */
         ta__store_release(&slots.present[slot], (unsigned char)1);
+        ta__full_fence(); /* pairs with ta__safepoint_is_alone: either it sees us, or we see what was done before */
     }
     ta__lock_release(&safepoint.join_lock);
     return slot;
@@ -93,6 +94,21 @@ int ta__safepoint_is_present(int slot)
     return ta__load_acquire(&slots.present[slot]);
 }
 
+/* How many threads are registered, besides one. */
+static int count_besides(const struct ta__safepoint_member *self)
+{
+    int count = 0;
+    ta__full_fence(); /* pairs with ta__safepoint_join */
+    for (int slot = ta__safepoint_size(); slot-- > 0;)
+        count += ta__safepoint_is_present(slot) && ta__safepoint_member(slot) != self;
+    return count;
+}
+
+int ta__safepoint_is_alone(const struct ta__safepoint_member *self)
+{
+    return count_besides(self) == 0;
+}
+
 /* Makes every running thread of the process pass a full fence. */
 static void barrier_everywhere(void)
 {
@@ -116,7 +132,8 @@ static void barrier_everywhere(void)
 
 void ta__safepoint_barrier(void)
 {
-    barrier_everywhere();
+    if (count_besides(NULL) > 1)
+        barrier_everywhere();
 }
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------- */
@@ -248,10 +265,12 @@ static enum outcome wait_for_others(const struct ta__safepoint_member *self, con
     return all;
 }
 
-static void close_gate(void)
+/* The barrier is for the others: a program of one thread may have forbidden itself that system call. */
+static void close_gate(const struct ta__safepoint_member *self)
 {
     __atomic_fetch_or(&ta__gate, (uint32_t)TA__GATE_PENDING, __ATOMIC_SEQ_CST);
-    barrier_everywhere();
+    if (!ta__safepoint_is_alone(self))
+        barrier_everywhere();
 }
 
 static void open_gate(void)
@@ -269,7 +288,7 @@ static enum outcome hold_the_world(const struct ta__safepoint_member *self)
     enum outcome outcome;
     for (;;) {
         ta__lock_acquire(&safepoint.stop_lock);
-        close_gate();
+        close_gate(self);
         outcome = wait_for_others(self, &patience);
         if (outcome == OUTSIDE)
             break;
@@ -368,7 +387,7 @@ uint32_t ta__safepoint_stop_for_fork(struct ta__safepoint_member *self)
         safepoint.opens_at_depth |= bit;
     else
         safepoint.opens_at_depth &= ~bit;
-    close_gate();
+    close_gate(self);
     enum outcome outcome = wait_for_others(self, &(struct patience){now_ms() + ta__stop_patience_ms, 1});
     note_outcome(outcome == OUTSIDE && safepoint.depth == 0 && safepoint.in_op_before == 0 &&
                  safepoint.view_before != 0);

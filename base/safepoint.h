@@ -75,6 +75,8 @@ void ta__safepoint_leave(int slot);
 int ta__safepoint_size(void);
 struct ta__safepoint_member *ta__safepoint_member(int slot);
 int ta__safepoint_is_present(int slot);
+/* No thread but this one is registered. Who registers afterwards sees all that the caller has done before it asked. */
+TA_NODISCARD int ta__safepoint_is_alone(const struct ta__safepoint_member *self);
 extern struct ta__fact ta__facts_safepoint[];
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------- */
@@ -111,7 +113,8 @@ TA_NODISCARD uint32_t ta__safepoint_stop_for_fork(struct ta__safepoint_member *s
 uint32_t ta__safepoint_depth(void); /* the same number, until the resume */
 void ta__safepoint_resume_after_fork(struct ta__safepoint_member *self);
 
-/* Stops nobody: operations that begin after this see the gate as it was before; who is in one shows it (in_op). */
+/* Stops nobody: operations that begin after this see the gate as it was before; who is in one shows it (in_op). Called
+ * inside an operation. */
 void ta__safepoint_barrier(void);
 /* A thread that found PENDING waits here, outside, until the gate is open. 0, where the caller may give up: a fork holds
  * the others and waits for a lock of libc, perhaps the caller's. */
