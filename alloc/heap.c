@@ -51,6 +51,9 @@ int ta__heap_process_init(void)
     /* Free looks into the table of pages with whatever it is given: all of it must be there, also where the system
      * promises no memory twice and mimalloc would ask for it piece by piece. */
     mi_option_set(mi_option_pagemap_commit, 1);
+    /* Our arenas are of no node. To ask how many there are, and in each new thread which it is on, takes system calls
+     * that programs forbid themselves. */
+    mi_option_set(mi_option_use_numa_nodes, 1);
     _mi_auto_process_init();
     take_key_away();
     /* Late destructors go on allocating: nothing may be torn down at exit. */

@@ -161,6 +161,33 @@ static void test_a_thread_that_is_alone_uses_tables_again(void)
     run(use_tables_again);
 }
 
+static void *live(void *unused)
+{
+    allocate_a_little();
+    return unused;
+}
+
+#if defined(SYS_access)
+enum { LOOK = SYS_access };
+#else
+enum { LOOK = SYS_faccessat };
+#endif
+
+static void begin_a_thread(void *unused)
+{
+    (void)unused;
+    allocate_a_little();
+    forbid(SYS_getcpu, LOOK);
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, live, NULL) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
+}
+
+static void test_a_thread_begins_without_looking_at_the_machine(void)
+{
+    run(begin_a_thread);
+}
+
 static void *look_from_beside(void *main_member)
 {
     ta_free(ta_malloc(1));
@@ -199,6 +226,7 @@ int main(void)
     RUN_TEST(test_a_thread_that_is_alone_forks);
     RUN_TEST(test_a_thread_that_is_alone_changes_modes);
     RUN_TEST(test_a_thread_that_is_alone_uses_tables_again);
+    RUN_TEST(test_a_thread_begins_without_looking_at_the_machine);
     RUN_TEST(test_who_is_alone_is_known); /* last: from here on another slot has been used */
     return UNITY_END();
 }
