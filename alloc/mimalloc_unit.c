@@ -6,6 +6,9 @@
  * untraced build keeps them: until they ran mimalloc takes every page from the system and gives it back. */
 #if TRACEALLOC_TRACING
 #define MI_PRIM_HAS_PROCESS_ATTACH 1
+/* What is set for a mimalloc of the program's own (MIMALLOC_VERBOSE, MIMALLOC_DISALLOW_OS_ALLOC …) is not for us. The
+ * untraced build has no options but these. */
+#define MI_NO_GETENV 1
 #endif
 /* Its memory is told from what the program maps itself. */
 #include "base/mappings.h"
