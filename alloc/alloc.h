@@ -28,6 +28,8 @@ void ta__thread_stays_outside(void);
 void ta__thread_may_stop(int may);
 /* Frees what a signal handler could not. Inside an operation. */
 void ta__thread_free_deferred(struct ta__thread *self);
+/* Ends an operation of a thread whose end has passed, and with it the life of its structure; 0: neither. */
+TA_NODISCARD int ta__thread_end_late(struct ta__thread *self);
 /* 1: the calling thread gets no structure if it has none, until this is taken back with -1. */
 void ta__thread_do_without(int change);
 /* Around fork, also in the child; 0: there is nothing to undo. */

@@ -45,7 +45,8 @@ void *ta__invalid_alignment(void)
 static struct ta__thread *begin(uint32_t *gate, int may_give_up)
 {
     struct ta__thread *self = ta__self;
-    if (TA_UNLIKELY(self == &ta__thread_none)) {
+    int is_new = self == &ta__thread_none;
+    if (TA_UNLIKELY(is_new)) {
         self = ta__thread_get();
         if (self == NULL)
             return NULL;
@@ -57,6 +58,8 @@ static struct ta__thread *begin(uint32_t *gate, int may_give_up)
     }
     if (!ta__safepoint_try_enter(&self->safepoint, gate, may_give_up))
         return NULL;
+    if (TA_UNLIKELY(self->late_uses != 0) && !is_new)
+        self->late_uses++;
     if (*gate != view) {
         if (*gate != 0) {
             int adapted = ((*gate & TA__GATE_DOMAINS) == 0 || ta__domains_adapt(self)) && ta__trace_adapt(self, *gate);
@@ -88,6 +91,8 @@ struct ta__thread *ta__begin_request(uint32_t *gate)
 void ta__end(struct ta__thread *self, uint32_t gate)
 {
     ta__compiler_fence();
+    if (TA_UNLIKELY(self->late_uses != 0) && ta__thread_end_late(self))
+        return;
     /* When a handler freed something just now, the next request comes by here. */
     int stays_slow = gate == 0 || ta__load_relaxed(&self->deferred) != NULL;
     ta__safepoint_unseal(&self->safepoint, stays_slow ? TA__VIEW_STALE : gate);

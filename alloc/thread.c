@@ -85,6 +85,8 @@ static struct {
 /* The thread gets its structure, gives it back, or must do without one: requests of signal handlers in the middle of
  * that are served from emergency memory. */
 static TA_THREAD_LOCAL int does_without;
+/* Nobody is told of the thread's end any more. */
+static TA_THREAD_LOCAL int is_late;
 
 void ta__thread_do_without(int change)
 {
@@ -160,8 +162,10 @@ static void learn_name(struct ta__thread *self)
 static void begin_life(struct ta__thread *self)
 {
     learn_name(self);
-    if (threads.has_end_key)
+    if (threads.has_end_key && !is_late)
         pthread_setspecific(threads.end_key, self);
+    self->had_round = 0;
+    self->late_uses = (uint32_t)is_late;
     ta__stack_learn_own(self, self->is_main);
     self->depth = 0;
     self->no_trace = 0;
@@ -232,14 +236,9 @@ struct ta__thread *ta__thread_get(void)
     return self != NULL || ta__self == &ta__thread_none ? self : ta__thread_get(); /* or a handler made it just now */
 }
 
-/* Runs as a thread-specific destructor, before mimalloc's own (its key is younger). What other destructors allocate
- * later makes the thread known again and brings this back, as often as pthreads allows. */
-static void thread_ends(void *value)
+/* Inside an operation, which this ends. The thread can begin another life. */
+static void end_life(struct ta__thread *self)
 {
-    struct ta__thread *self = value;
-    if (ta__self != self)
-        return;
-    ta__safepoint_enter(&self->safepoint);
     if (self->deferred != NULL)
         ta__thread_free_deferred(self);
     ta__counters_flush(self);
@@ -248,6 +247,44 @@ static void thread_ends(void *value)
     self->theap = self->headed = self->lined = TA__THEAP_EMPTY;
     self->is_ready = 0;
     leave_structure(self);
+}
+
+/* Runs as a thread-specific destructor, mostly before the program's, which go on allocating: the life ends when they had a
+ * round to do so. How many rounds are left nobody knows. What comes after, from more destructors and from libc, which at
+ * the very end frees what it keeps for the thread, has nobody to end it: ta__thread_end_late. */
+static void thread_ends(void *value)
+{
+    struct ta__thread *self = value;
+    if (ta__self != self)
+        return;
+    if (!self->had_round && pthread_setspecific(threads.end_key, self) == 0) {
+        self->had_round = 1;
+        return;
+    }
+    is_late = 1;
+    ta__safepoint_enter(&self->safepoint);
+    end_life(self);
+}
+
+/* Some have more to do: who is in a domain, and who is alone, perhaps to run all that is to be done at exit. */
+static int must_live_on(const struct ta__thread *self)
+{
+    return self->crossed != 0 || (self->domains != NULL && self->scope > self->domains->scopes) ||
+           ta__safepoint_is_alone(&self->safepoint);
+}
+
+/* The operation that had the structure made is the one that ends it; a handler may have begun others in front of it. Where no
+ * operation had it made, or it lived on once, it stays: it is one that nobody else can have. */
+TA_COLD int ta__thread_end_late(struct ta__thread *self)
+{
+    if (self->late_uses > 1 || must_live_on(self)) {
+        self->late_uses--;
+        return 0;
+    }
+    int saved_errno = errno;
+    end_life(self);
+    errno = saved_errno;
+    return 1;
 }
 
 void ta__threads_init(void)

@@ -65,7 +65,8 @@ struct ta__thread {
     struct ta__domain_parts *domains; /* alloc: this thread's part of all other domains; read by any, acquire */
     uint32_t crossed;                 /* alloc: index of a domain whose limit was crossed; 0 = none */
     uint32_t one_slot;                /* the index of the domain that one_mark's leaf is of: a rule may have decided */
-    uintptr_t own_low, own_high;      /* the thread's own stack */
+    uint32_t late_uses; /* alloc: operations under way of a thread that has ended once; 0: its end is to come */
+    uintptr_t own_low, own_high;         /* the thread's own stack */
     uintptr_t foreign_low, foreign_high; /* the mapping of the last other stack it ran on */
     uint64_t sample_random;
     uint64_t counted_lost, counted_cut_short; /* read by any */
@@ -78,10 +79,11 @@ struct ta__thread {
     uint32_t adapted;         /* generation of the gate that it last adapted to; read by reclaim.c, acquire */
     uint32_t quiet;           /* the round of reclaim.c in which it last began to intern a stack; the same */
     uint8_t is_main;
-    uint8_t is_ready; /* alloc finished its part of the set-up */
-    uint8_t way;      /* alloc: enum ta__way, of requests outside of domains */
-    uint8_t no_trace; /* allocations of this thread stay untraced while set: our own helpers */
-    uint64_t name[2]; /* 16 characters, as they were at its first allocation; read by any */
+    uint8_t is_ready;  /* alloc finished its part of the set-up */
+    uint8_t way;       /* alloc: enum ta__way, of requests outside of domains */
+    uint8_t no_trace;  /* allocations of this thread stay untraced while set: our own helpers */
+    uint8_t had_round; /* alloc: other destructors ran since the thread began to end */
+    uint64_t name[2];  /* 16 characters, as they were at its first allocation; read by any */
 };
 
 _Static_assert(__builtin_offsetof(struct ta__thread, headed_word) == 64, "the hottest fields fill one cache line");
