@@ -79,11 +79,12 @@ struct ta__thread {
     uint32_t adapted;         /* generation of the gate that it last adapted to; read by reclaim.c, acquire */
     uint32_t quiet;           /* the round of reclaim.c in which it last began to intern a stack; the same */
     uint8_t is_main;
-    uint8_t is_ready;  /* alloc finished its part of the set-up */
-    uint8_t way;       /* alloc: enum ta__way, of requests outside of domains */
-    uint8_t no_trace;  /* allocations of this thread stay untraced while set: our own helpers */
-    uint8_t had_round; /* alloc: other destructors ran since the thread began to end */
-    uint64_t name[2];  /* 16 characters, as they were at its first allocation; read by any */
+    uint8_t is_ready;     /* alloc finished its part of the set-up */
+    uint8_t way;          /* alloc: enum ta__way, of requests outside of domains */
+    uint8_t no_trace;     /* allocations of this thread stay untraced while set: our own helpers */
+    uint8_t had_round;    /* alloc: other destructors ran since the thread began to end */
+    uint8_t own_is_whole; /* all of the thread's own stack is known */
+    uint64_t name[2];     /* 16 characters, as they were at its first allocation; read by any */
 };
 
 _Static_assert(__builtin_offsetof(struct ta__thread, headed_word) == 64, "the hottest fields fill one cache line");

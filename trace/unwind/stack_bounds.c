@@ -2,8 +2,9 @@
  * they were not met before, and a system call per capture to be sure that they still are what they were.
  *
  * Own stacks. glibc places a thread's control block and static TLS at the top of its stack, so the thread pointer
- * bounds the frames from above; the main thread's frames end at the initial stack pointer that the kernel gave it.
- * Below, an own stack is bounded generously: every sp that a walk begins with is real. */
+ * bounds the frames from above, and the block says where the stack begins; the main thread's frames end at the initial
+ * stack pointer that the kernel gave it. Where the block is of another kind an own stack is bounded generously below: every
+ * sp that a walk begins with is real. */
 #include "trace/unwind/stack_bounds.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/atomics.h"
 #include "trace/trace.h"
 
 extern void *__libc_stack_end __attribute__((weak));
@@ -86,7 +88,45 @@ static int find_mapping(uint64_t address, struct mapping *found)
 
 /* ---- the thread's own stack ---- */
 
-void ta__stack_learn_own(struct ta__thread *self, int is_main)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
+/* Of a control block: the number of the word that says where the stack begins; the next one has its size. 0: not known. */
+static uint32_t stack_word;
+
+/* glibc has no name for the place, which moves with its version. (pthread_getattr_np makes system calls, and allocates.) In
+ * the main thread's block the size is the kernel's initial stack pointer, and the beginning 0. */
+static void find_stack_word(const uintptr_t *block)
+{
+    enum { BLOCK_BYTES = 2048 }; /* in every version it is larger */
+    for (uint32_t i = 1; i < BLOCK_BYTES / sizeof *block; i++)
+        if (block[i] == (uintptr_t)__libc_stack_end && block[i - 1] == 0) {
+            ta__store_relaxed(&stack_word, i - 1);
+            return;
+        }
+}
+
+/* 0: the block says nothing, as that of the main thread, or nothing that can be true. */
+static int learn_from_libc(struct ta__thread *self, int is_main)
+{
+    const uintptr_t *block = (const uintptr_t *)__builtin_thread_pointer();
+    if (is_main && ta__load_relaxed(&stack_word) == 0 && &__libc_stack_end != NULL)
+        find_stack_word(block);
+    uint32_t word = ta__load_relaxed(&stack_word);
+    uintptr_t high = (uintptr_t)block;
+    if (word == 0 || block[word] == 0 || high <= block[word] || high - block[word] > block[word + 1])
+        return 0;
+    self->own_low = block[word];
+    self->own_high = high;
+    return 1;
+}
+#else
+static int learn_from_libc(struct ta__thread *self, int is_main)
+{
+    (void)self, (void)is_main;
+    return 0;
+}
+#endif
+
+static void learn_from_here(struct ta__thread *self, int is_main)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     uintptr_t high = (uintptr_t)__builtin_thread_pointer();
@@ -110,15 +150,23 @@ void ta__stack_learn_own(struct ta__thread *self, int is_main)
         self->own_high = high;
         self->own_low = is_main ? high - below : here & ~(uintptr_t)(PAGE - 1);
     }
+}
+
+void ta__stack_learn_own(struct ta__thread *self, int is_main)
+{
+    self->own_is_whole = (uint8_t)learn_from_libc(self, is_main);
+    if (!self->own_is_whole)
+        learn_from_here(self, is_main);
     self->stack_low = self->own_low;
     self->stack_high = self->own_high;
 }
 
-/* sp lies below what is known of the thread's own stack: has the thread just used its stack deeper than before? */
+/* sp lies below what is known of the thread's own stack: has the thread just used its stack deeper than before? Where all of
+ * it is known it is another one, though perhaps in the same mapping: one day that may be gone. */
 static int own_stack_reaches(struct ta__thread *self, uint64_t sp)
 {
     struct mapping mapping;
-    if (sp >= self->own_high || !find_mapping(sp, &mapping))
+    if (self->own_is_whole || sp >= self->own_high || !find_mapping(sp, &mapping))
         return 0;
     if (mapping.low > self->own_low || mapping.high <= self->own_low)
         return 0; /* another mapping: a foreign stack */
