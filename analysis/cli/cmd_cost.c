@@ -1,10 +1,14 @@
 /* cmd_cost.c: tracealloc cost — what tracing would cost this program: the same command in turns under each mode. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/cli/cli.h"
@@ -33,7 +37,10 @@ static const char *const quantity_names[] = {"cpu", "wall", "memory", "instructi
 
 struct cost {
     size_t rounds;
-    int is_json, is_markdown, wants_instructions;
+    int is_json, is_markdown, wants_instructions, ignores_status;
+    const char *input_name;
+    int input; /* what the program reads, in each run from input_start */
+    off_t input_start;
     const char *load;
     double seconds; /* 0 = until the program ends by itself */
     struct mode modes[MODES];
@@ -226,6 +233,33 @@ static void print_table(const struct cost *cost)
 
 typedef int (*measuring_function)(const struct cli_measuring *measuring, struct cli_measured *measured);
 
+enum { PATIENCE = 10 };
+
+/* A failure is no measurement, and what was not asked for is none either. */
+static int judge(const struct cost *cost, const struct mode *mode, const struct cli_measured *measured)
+{
+    const char *name = cost->command[0];
+    int status = measured->status;
+    if (measured->is_killed)
+        return cli_error("cost: %s was killed: under \"%s\" it did not end within %d s of SIGTERM", name, mode->name,
+                         PATIENCE);
+    if (status > 128)
+        return cli_error("cost: %s failed under \"%s\": signal %d", name, mode->name, status - 128);
+    if (status != 0 && !cost->ignores_status)
+        return cli_error("cost: %s failed under \"%s\": status %d (-i measures it all the same)", name, mode->name,
+                         status);
+    if (measured->load_status != 0)
+        return cli_error("cost: the load failed under \"%s\": %s %d", mode->name,
+                         measured->load_status > 128 ? "signal" : "status",
+                         measured->load_status > 128 ? measured->load_status - 128 : measured->load_status);
+    if (measured->is_early)
+        return cli_error(
+            "cost: %s ended by itself under \"%s\", after %.3f s: --for is for a server that stays, and in "
+            "the foreground",
+            name, mode->name, measured->wall_seconds);
+    return CLI_OK;
+}
+
 static int run_once(const struct cost *cost, const struct mode *mode, measuring_function by,
                     struct cli_measured *measured)
 {
@@ -235,14 +269,12 @@ static int run_once(const struct cost *cost, const struct mode *mode, measuring_
                                             .frames = mode->frames,
                                             .options = mode->options,
                                             .load = cost->load,
-                                            .seconds = cost->seconds};
-    if (by(&measuring, measured) != 0)
+                                            .seconds = cost->seconds,
+                                            .patience = PATIENCE,
+                                            .input = cost->input};
+    if (lseek(cost->input, cost->input_start, SEEK_SET) < 0 || by(&measuring, measured) != 0)
         return cli_error("cost: %s", strerror(errno));
-    if (measured->status != 0)
-        return cli_error("cost: %s failed under \"%s\": %s %d", cost->command[0], mode->name,
-                         measured->status > 128 ? "signal" : "status",
-                         measured->status > 128 ? measured->status - 128 : measured->status);
-    return CLI_OK;
+    return judge(cost, mode, measured);
 }
 
 /* Each round begins with another mode, so that none always comes first. */
@@ -306,6 +338,8 @@ static const struct option long_options[] = {
     {"modes", required_argument, NULL, MODES_OPTION},
     {"for", required_argument, NULL, FOR},
     {"load", required_argument, NULL, LOAD},
+    {"input", required_argument, NULL, 'I'},
+    {"ignore-failure", no_argument, NULL, 'i'},
     {"instructions", no_argument, NULL, INSTRUCTIONS_OPTION},
     {"json", no_argument, NULL, JSON},
     {"markdown", no_argument, NULL, MARKDOWN},
@@ -349,6 +383,12 @@ static int take_option(struct cost *cost, int option)
     case LOAD:
         cost->load = optarg;
         return 0;
+    case 'I':
+        cost->input_name = optarg;
+        return 0;
+    case 'i':
+        cost->ignores_status = 1;
+        return 0;
     case INSTRUCTIONS_OPTION:
         cost->wants_instructions = 1;
         return 0;
@@ -367,7 +407,7 @@ static int parse(struct cost *cost, int argc, char **argv)
     int option;
     optind = 0;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:r:h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+:r:ih", long_options, NULL)) != -1) {
         const char *given = argv[optind > 0 ? optind - 1 : 0];
         if (option == 'h') {
             printf("usage: tracealloc cost %s\n%s\n\n%s", cli_cost.arguments, cli_cost.summary, cli_cost.help);
@@ -412,9 +452,54 @@ static void find_untraced(struct cost *cost)
     cost->mode_count = kept;
 }
 
+/* Each run reads the same from its beginning: a file. What comes by a pipe could be read once only. */
+static int open_input(struct cost *cost)
+{
+    struct stat status;
+    const char *name = cost->input_name;
+    if (name == NULL && fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode)) {
+        cost->input = STDIN_FILENO;
+        cost->input_start = lseek(STDIN_FILENO, 0, SEEK_CUR);
+        return 0;
+    }
+    cost->input = open(name != NULL ? name : "/dev/null", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (cost->input < 0 || fstat(cost->input, &status) != 0)
+        return cli_error("cost: %s: %s", name, strerror(errno)), -1;
+    if (name != NULL && !S_ISREG(status.st_mode))
+        return cli_error("cost: --input %s: is not a file, which each run could read from its beginning", name), -1;
+    return 0;
+}
+
+static void say_unread_input(const struct cost *cost)
+{
+    int bytes = 0;
+    if (cost->input != STDIN_FILENO && cost->input_name == NULL && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 &&
+        bytes > 0 && !isatty(STDIN_FILENO))
+        cli_warning("what was piped in was not read: --input FILE gives it to each run");
+}
+
+static void end_all(int number)
+{
+    cli_measure_pass_on(SIGTERM);
+    cli_progress_wipe();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Whoever ends this does not leave the program behind. */
+static void end_with_us(void)
+{
+    static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (signal(ends[i], end_all) == SIG_IGN)
+            signal(ends[i], SIG_IGN);
+}
+
 static int measure(struct cost *cost)
 {
     char path[4096], reason[512];
+    if (open_input(cost) != 0)
+        return CLI_TROUBLE;
     if (cli_program_check(cost->command[0], path, sizeof path, reason, sizeof reason) != CLI_PROGRAM_FINE)
         return cli_error("cost: %s", reason);
     cost->library = cli_find_library();
@@ -424,7 +509,9 @@ static int measure(struct cost *cost)
     for (size_t m = 0; m < cost->mode_count; m++)
         for (int q = 0; q < QUANTITIES; q++)
             cost->values[m][q] = cli_allocate(cost->rounds, sizeof(double));
+    end_with_us();
     int status = run_all(cost);
+    say_unread_input(cost);
     if (status == CLI_OK && cost->is_json)
         print_json(cost);
     else if (status == CLI_OK)
@@ -448,26 +535,32 @@ static int run(int argc, char **argv)
 
 const struct cli_command cli_cost = {
     .name = "cost",
-    .arguments = "[-r N] [--modes LIST] [--instructions | --for SECONDS [--load COMMAND]] [--json | --markdown] -- "
-                 "PROGRAM [ARGUMENT …]",
+    .arguments = "[-r N] [--modes LIST] [-i] [--input FILE] [--instructions | --for SECONDS [--load COMMAND]] "
+                 "[--json | --markdown] -- PROGRAM [ARGUMENT …]",
     .summary = "measure what tracing costs this program: time, memory, instructions",
-    .help = "  -r N             rounds: 5 unless given\n"
-            "  --modes LIST     own, untraced, stopped, sampled, one, whole: all unless given; the first is the base "
-            "of the\n"
-            "                   ratios\n"
-            "  --instructions   count them by valgrind where the processor does not let them be: once for each mode, "
-            "some\n"
-            "                   fifty times as long\n"
-            "  --for SECONDS    a server: end it with SIGTERM after so long, or when the load has ended\n"
-            "  --load COMMAND   what keeps the server busy, for the shell; started half a second after it\n"
-            "  --json           every run, medians, ratios with their intervals, outliers\n"
-            "  --markdown       a table for a document\n"
-            "\n"
-            "The program runs in turns under each mode, its output is thrown away, nothing is recorded. A first round "
-            "warms\n"
-            "up and does not count. Ratios are geometric means over rounds, with 95 % intervals from three on.\n"
-            "\n"
-            "  tracealloc cost -r 10 -- ./program input\n"
-            "  tracealloc cost --for 20 --load 'redis-benchmark -q' -- redis-server --save ''\n",
+    .help =
+        "  -r N             rounds: 5 unless given\n"
+        "  --modes LIST     own, untraced, stopped, sampled, one, whole: all unless given; the first is the base "
+        "of the\n"
+        "                   ratios\n"
+        "  -i, --ignore-failure\n"
+        "                   measure it also when its status is not 0\n"
+        "  --input FILE     what each run reads; standard input unless given, where that is a file, and nothing where "
+        "it is\n"
+        "                   not\n"
+        "  --instructions   count them by valgrind where the processor does not let them be: once for each mode, "
+        "some\n"
+        "                   fifty times as long\n"
+        "  --for SECONDS    a server: end it with SIGTERM after so long, or when the load has ended\n"
+        "  --load COMMAND   what keeps the server busy, for the shell; started half a second after it\n"
+        "  --json           every run, medians, ratios with their intervals, outliers\n"
+        "  --markdown       a table for a document\n"
+        "\n"
+        "The program runs in turns under each mode, its output is thrown away, nothing is recorded. A first round "
+        "warms\n"
+        "up and does not count. Ratios are geometric means over rounds, with 95 % intervals from three on.\n"
+        "\n"
+        "  tracealloc cost -r 10 -- ./program input\n"
+        "  tracealloc cost --for 20 --load 'redis-benchmark -q' -- redis-server --save ''\n",
     .run = run,
 };

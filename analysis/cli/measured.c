@@ -12,10 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+static struct {
+    volatile pid_t program, load; /* 0 = none */
+} running;
+
+void cli_measure_pass_on(int signal_number)
+{
+    if (running.program > 0)
+        kill(running.program, signal_number);
+    if (running.load > 0)
+        kill(-running.load, signal_number);
+}
 
 static double now(void)
 {
@@ -64,6 +77,9 @@ static void become(const struct cli_measuring *measuring, const int go[2])
 {
     char byte;
     close(go[1]); /* or it would wait for itself */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (measuring->input > 0)
+        dup2(measuring->input, STDIN_FILENO);
     int nowhere = measuring->is_loud ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere >= 0) {
         dup2(nowhere, STDOUT_FILENO);
@@ -86,84 +102,123 @@ static void become(const struct cli_measuring *measuring, const int go[2])
 static pid_t start_load(const char *command)
 {
     pid_t load = fork();
-    if (load != 0)
+    if (load != 0) {
+        setpgid(load, load); /* here, too: whoever is first */
         return load;
+    }
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     _exit(127);
 }
 
-/* Waits for the load or the time, whichever is first, and ends the program. 1 when it was we who ended it. */
-static int serve(const struct cli_measuring *measuring, pid_t program)
+/* Has it ended? It can be waited for afterwards, too. */
+static int has_ended(pid_t process)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)process, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == process;
+}
+
+static int ends_until(pid_t process, double end)
+{
+    int ended;
+    while ((ended = has_ended(process)) == 0 && now() < end)
+        doze(0.01);
+    return ended;
+}
+
+static int status_of(pid_t process, struct rusage *usage)
+{
+    int status = 0;
+    while (wait4(process, &status, 0, usage) < 0 && errno == EINTR)
+        continue;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Until the load has ended, or the time is over, or the program has ended; then for as long as a load may take that has just
+ * ended the program. */
+static void serve_load(const struct cli_measuring *measuring, pid_t program, double end, struct cli_measured *measured)
+{
+    enum { BEFORE_LOAD_MS = 500, AFTER_PROGRAM = 1 };
+    struct rusage usage;
+    if (ends_until(program, now() + BEFORE_LOAD_MS / 1000.0)) {
+        measured->is_early = 1;
+        return;
+    }
+    running.load = start_load(measuring->load);
+    while (running.load > 0 && !has_ended(running.load) && !has_ended(program) && now() < end)
+        doze(0.01);
+    if (running.load > 0 &&
+        (has_ended(running.load) || (has_ended(program) && ends_until(running.load, now() + AFTER_PROGRAM)))) {
+        measured->load_status = status_of(running.load, &usage);
+    } else if (running.load > 0) {
+        measured->is_early = has_ended(program);
+        kill(-running.load, SIGTERM);
+        status_of(running.load, &usage);
+    }
+    running.load = 0;
+}
+
+/* Ends the program when it has served for long enough. 1: it was we who ended it. */
+static int serve(const struct cli_measuring *measuring, pid_t program, struct cli_measured *measured)
 {
     double end = now() + measuring->seconds;
-    pid_t load = -1;
-    siginfo_t ended = {0};
-    if (measuring->load != NULL) {
-        doze(0.5);
-        load = start_load(measuring->load);
+    if (measuring->load != NULL)
+        serve_load(measuring, program, end, measured);
+    else
+        measured->is_early = ends_until(program, end);
+    if (has_ended(program) || kill(program, SIGTERM) != 0)
+        return 0;
+    if (!ends_until(program, now() + measuring->patience)) {
+        measured->is_killed = 1;
+        kill(program, SIGKILL);
     }
-    while (now() < end) {
-        if (load > 0 && waitpid(load, NULL, WNOHANG) == load) {
-            load = -1;
-            break;
-        }
-        if (waitid(P_PID, (id_t)program, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == program)
-            break;
-        doze(0.02);
-    }
-    if (load > 0) {
-        kill(-load, SIGTERM);
-        waitpid(load, NULL, 0);
-    }
-    return ended.si_pid != program && kill(program, SIGTERM) == 0;
+    return 1;
+}
+
+/* Its number, or -1. It waits for a byte in `go`, or for its end. */
+static pid_t start_program(const struct cli_measuring *measuring, const int go[2])
+{
+    pid_t program = fork();
+    if (program == 0)
+        become(measuring, go);
+    running.program = program > 0 ? program : 0;
+    int error = errno;
+    close(go[0]);
+    errno = error;
+    return program;
 }
 
 int cli_measure(const struct cli_measuring *measuring, struct cli_measured *measured)
 {
-    int go[2], status, was_ended = 0;
-    struct rusage usage;
+    int go[2], was_ended = 0;
     if (pipe2(go, O_CLOEXEC) != 0)
         return -1;
-    pid_t program = fork();
-    if (program < 0) {
-        int error = errno;
-        close(go[0]);
-        close(go[1]);
-        errno = error;
-        return -1;
-    }
-    if (program == 0)
-        become(measuring, go);
-    if (measuring->process != NULL)
-        *measuring->process = program;
-    int counter = open_counter(program);
-    close(go[0]);
+    pid_t program = start_program(measuring, go);
+    int counter = program > 0 ? open_counter(program) : -1, error = errno;
     double start = now();
     close(go[1]); /* now it may go */
+    errno = error;
+    if (program < 0)
+        return -1;
+    *measured = (struct cli_measured){0};
     if (measuring->seconds > 0)
-        was_ended = serve(measuring, program);
-    while (wait4(program, &status, 0, &usage) < 0 && errno == EINTR)
-        continue;
-    double end = now();
-    uint64_t instructions = 0;
-    int is_counted =
-        counter >= 0 && read(counter, &instructions, sizeof instructions) == sizeof instructions && instructions > 0;
+        was_ended = serve(measuring, program, measured);
+    measured->status = status_of(program, &measured->usage);
+    running.program = 0;
+    measured->end = now();
+    measured->wall_seconds = measured->end - start;
+    measured->cpu_seconds = (double)(measured->usage.ru_utime.tv_sec + measured->usage.ru_stime.tv_sec) +
+                            (double)(measured->usage.ru_utime.tv_usec + measured->usage.ru_stime.tv_usec) / 1e6;
+    measured->peak_bytes = (double)measured->usage.ru_maxrss * 1024;
+    uint64_t count = 0;
+    int is_counted = counter >= 0 && read(counter, &count, sizeof count) == sizeof count && count > 0;
+    measured->instructions = is_counted ? (double)count : -1;
     if (counter >= 0)
         close(counter);
-    *measured = (struct cli_measured){
-        .status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-        .wall_seconds = end - start,
-        .cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-        .peak_bytes = (double)usage.ru_maxrss * 1024,
-        .instructions = is_counted ? (double)instructions : -1,
-        .end = end,
-        .usage = usage,
-    };
     if (was_ended && measured->status == 128 + SIGTERM)
         measured->status = 0;
     return 0;

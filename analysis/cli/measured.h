@@ -3,7 +3,6 @@
 #define TA_ANALYSIS_CLI_MEASURED_H
 
 #include <sys/resource.h>
-#include <sys/types.h>
 
 struct cli_measuring {
     char **command;
@@ -12,8 +11,9 @@ struct cli_measuring {
     char **settings;              /* more of the environment, NAME=VALUE; the last one is NULL, or all of it */
     const char *load;             /* for the shell, beside the command; NULL = none */
     double seconds;               /* ended with SIGTERM after so long; 0 = it ends by itself */
+    double patience;              /* seconds until it is killed when it does not heed that */
     int is_loud;                  /* what it prints is not thrown away */
-    volatile pid_t *process;      /* gets its number; may be NULL */
+    int input;                    /* a descriptor that it reads from; 0 = our own input */
 };
 
 struct cli_measured {
@@ -22,6 +22,9 @@ struct cli_measured {
     double instructions; /* in user space, children included; -1 where they cannot be counted */
     double end;          /* on the monotonic clock */
     struct rusage usage; /* of the command and of all it waited for */
+    int load_status;     /* as status; 0 also where there is none, or we ended it */
+    int is_early;        /* it was to be ended, and ended by itself before that, or before the load */
+    int is_killed;       /* SIGTERM was not enough */
 };
 
 /* 0, or -1 with errno. */
@@ -29,5 +32,8 @@ int cli_measure(const struct cli_measuring *measuring, struct cli_measured *meas
 /* The same under valgrind, which counts instructions on every machine, and takes some fifty times as long: only they and the
  * status mean anything. */
 int cli_measure_by_valgrind(const struct cli_measuring *measuring, struct cli_measured *measured);
+
+/* For a signal's handler: whatever runs here, and its load, get that signal. */
+void cli_measure_pass_on(int signal_number);
 
 #endif

@@ -15,14 +15,6 @@
 
 #include "analysis/cli/measured.h"
 
-static volatile pid_t child;
-
-static void pass_on(int signal)
-{
-    if (child > 0)
-        kill(child, signal);
-}
-
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
@@ -39,13 +31,12 @@ int main(int argc, char **argv)
     }
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = pass_on;
+    action.sa_handler = cli_measure_pass_on;
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     FILE *result = fopen(argv[1], "we");
     argv[dashes] = NULL; /* the settings end here */
-    struct cli_measuring measuring = {
-        .command = argv + dashes + 1, .settings = argv + 2, .is_loud = 1, .process = &child};
+    struct cli_measuring measuring = {.command = argv + dashes + 1, .settings = argv + 2, .is_loud = 1};
     struct cli_measured cost;
     if (result == NULL || cli_measure(&measuring, &cost) != 0) {
         fprintf(stderr, "measure: %s: %s\n", argv[1], strerror(errno));

@@ -10,11 +10,13 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
@@ -150,6 +152,61 @@ case " $* " in *" --trace-children=yes "*) eval "echo '==1== Collected : 1500' >
             rows = [line for line in lines if line.startswith(("MODE ", "TIMES ", "own ", "whole "))]
             self.assertEqual(len(rows), 3 * tables, lines)
             self.assertLessEqual(max(map(len, rows)), columns)
+
+    def test_each_run_reads_its_input_from_the_beginning(self):
+        lines = f"{self.folder}/lines"
+        with open(lines, "w") as file:
+            file.write("a\n" * 100 + "b\n" * 30000)
+        counts = ["-r", "2", "--modes", "own,whole", "--", "sh", "-c", "n=$(wc -l); echo $n >>" + self.folder + "/n; test $n -gt 0"]
+        with open(lines) as file:
+            os.lseek(file.fileno(), 200, os.SEEK_SET)  # as behind `read` in a script
+            self.assertEqual(subprocess.run([TRACEALLOC, "cost", *counts], stdin=file, capture_output=True, text=True).stderr, "")
+        cost("--input", lines, *counts)
+        with open(f"{self.folder}/n") as file:
+            self.assertEqual(file.read().split(), ["30000"] * 6 + ["30100"] * 6)
+        piped = subprocess.run([TRACEALLOC, "cost", "-r", "1", "--modes", "own", "--", "true"], input="x\n", capture_output=True,
+                               text=True)
+        self.assertIn("--input FILE", piped.stderr)
+        self.assertIn("is not a file", cost("--input", self.folder, "--", "true", status=2).stderr)
+        self.assertIn("No such file", cost("--input", f"{self.folder}/missing", "--", "true", status=2).stderr)
+
+    def test_a_load_that_fails_is_no_load(self):
+        server = ["-r", "1", "--modes", "own", "--for", "100"]
+        self.assertIn('the load failed under "own": status 127', cost(*server, "--load", "/nonexistent/benchmark", "--", "sleep", "1000",
+                                                                     status=2).stderr)
+        self.assertIn('the load failed under "own": signal 9', cost(*server, "--load", "kill -9 $$", "--", "sleep", "1000",
+                                                                   status=2).stderr)
+        cost(*server, "--load", "true", "--", "sleep", "1000")
+
+    def test_a_server_that_does_not_stay_is_no_server(self):
+        self.assertIn("ended by itself", cost("-r", "1", "--modes", "own", "--for", "100", "--", "true", status=2).stderr)
+        self.assertIn("ended by itself", cost("-r", "1", "--modes", "own", "--for", "100", "--load", "sleep 1000", "--", "true",
+                                              status=2).stderr)
+        # Whoever ends it for us is a load like others.
+        stays = f"echo $$ >{self.folder}/pid; while [ -e {self.folder}/pid ]; do sleep 0.01; done"
+        cost("-r", "1", "--modes", "own", "--for", "100", "--load", f"rm {self.folder}/pid", "--", "sh", "-c", stays)
+
+    def test_whoever_ends_it_ends_the_program_and_the_load(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+            names = [f"{self.folder}/{name}" for name in ("program", "load")]
+            say = "echo $$ >{0}.new && mv {0}.new {0} && exec sleep 1000"
+            process = subprocess.Popen([TRACEALLOC, "cost", "--modes", "own", "--for", "1000", "--load", say.format(names[1]), "--",
+                                        "sh", "-c", say.format(names[0])], stdout=subprocess.DEVNULL)
+            while not all(map(os.path.exists, names)):
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(), -number)
+            for name in names:
+                with open(name) as file:
+                    started = int(file.read())
+                while os.path.exists(f"/proc/{started}") and "\nState:\tZ" not in open(f"/proc/{started}/status").read():
+                    time.sleep(0.01)  # until the test's own limit
+                os.unlink(name)
+
+    def test_a_status_can_be_ignored_and_a_crash_cannot(self):
+        self.assertIn("-i measures it", cost("-r", "1", "--modes", "own", "--", "false", status=2).stderr)
+        cost("-i", "-r", "1", "--modes", "own", "--", "false")
+        self.assertIn("signal 9", cost("-i", "-r", "1", "--modes", "own", "--", "sh", "-c", "kill -9 $$", status=2).stderr)
 
     def test_a_program_that_fails_is_no_measurement(self):
         self.assertIn('failed under "own": status 3', cost("-r", "1", "--", "sh", "-c", "exit 3", status=2).stderr)

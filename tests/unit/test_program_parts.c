@@ -341,8 +341,8 @@ static void measure(const struct cli_measuring *measuring)
 {
     struct cli_measured m = {.status = -7};
     int result = cli_measure(measuring, &m);
-    printf("%d, status %d, %s, %s, %s, %s\n", result, m.status,
-           m.wall_seconds >= 0 && m.wall_seconds < 60 ? "in time" : "late",
+    printf("%d, status %d%s%s, %s, %s, %s, %s\n", result, m.status, m.is_early ? ", early" : "",
+           m.is_killed ? ", killed" : "", m.wall_seconds >= 0 && m.wall_seconds < 60 ? "in time" : "late",
            m.cpu_seconds >= 0 && m.cpu_seconds <= 60 ? "cpu" : "no cpu",
            m.peak_bytes > 100000 && m.peak_bytes < 1e10 ? "memory" : "no memory",
            isless(m.instructions, 0) ? (isgreaterequal(m.instructions, -1) ? "counted or not" : "odd")
@@ -405,17 +405,20 @@ static void measured_servers(void)
     char *const ignores[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"sleep 0.2; exit 4"}, NULL};
     char *const waits[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"while [ ! -e ready ]; do sleep 0.01; done"}, NULL};
     char *const terminates[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"kill -TERM $$"}, NULL};
-    measure(&(struct cli_measuring){.command = (char **)sleeps, .seconds = 0.05});
-    measure(&(struct cli_measuring){.command = (char **)ends, .seconds = 50});
+    measure(&(struct cli_measuring){.command = (char **)sleeps, .seconds = 0.05, .patience = 100});
+    measure(&(struct cli_measuring){.command = (char **)ends, .seconds = 50, .patience = 100});
     signal(SIGTERM, SIG_IGN); /* who is started has it so */
-    measure(&(struct cli_measuring){.command = (char **)ignores, .seconds = 0.05});
+    measure(&(struct cli_measuring){.command = (char **)ignores, .seconds = 0.05, .patience = 100});
+    char *const deaf[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"while :; do sleep 0.1; done"}, NULL};
+    measure(&(struct cli_measuring){.command = (char **)deaf, .seconds = 0.05, .patience = 0.1});
     signal(SIGTERM, SIG_DFL);
-    measure(&(struct cli_measuring){.command = (char **)terminates, .seconds = 50});
-    measure(&(struct cli_measuring){.command = (char **)sleeps, .seconds = 50, .load = "echo load >said; echo loud"});
+    measure(&(struct cli_measuring){.command = (char **)terminates, .seconds = 50, .patience = 100});
+    measure(&(struct cli_measuring){
+        .command = (char **)sleeps, .seconds = 50, .patience = 100, .load = "echo load >said; echo loud"});
     say_file("said");
     /* Who is still busy when the program has ended is ended, with its children. */
     const char *busy = "(trap 'echo ended >said' TERM; echo >ready; while [ -e ready ]; do sleep 0.01; done) & wait";
-    measure(&(struct cli_measuring){.command = (char **)waits, .seconds = 50, .load = busy});
+    measure(&(struct cli_measuring){.command = (char **)waits, .seconds = 50, .patience = 100, .load = busy});
     struct stat said;
     for (int i = 0; i < 1000 && (stat("said", &said) != 0 || said.st_size != 6); i++)
         usleep(10000);
@@ -1861,12 +1864,13 @@ static void test_runs_are_measured_in_their_environment(void)
 static void test_servers_are_ended(void)
 {
     TEST_ASSERT_EQUAL_STRING("0, status 0, in time, cpu, memory, counted or not\n"
-                             "0, status 5, in time, cpu, memory, counted or not\n"
+                             "0, status 5, early, in time, cpu, memory, counted or not\n"
                              "0, status 4, in time, cpu, memory, counted or not\n"
-                             "0, status 143, in time, cpu, memory, counted or not\n"
+                             "0, status 137, killed, in time, cpu, memory, counted or not\n"
+                             "0, status 143, early, in time, cpu, memory, counted or not\n"
                              "0, status 0, in time, cpu, memory, counted or not\n"
                              "load\n"
-                             "0, status 0, in time, cpu, memory, counted or not\n"
+                             "0, status 0, early, in time, cpu, memory, counted or not\n"
                              "ended\n",
                              said_by(measured_servers));
 }
@@ -2257,7 +2261,7 @@ static void test_costs_are_told_as_they_were_measured(void)
         "sh - - - - 0\n"
         "sh /libtracealloc-untraced.so - - - 0\n"
         "sh /lib.so - - - 0\n"
-        "tracealloc: cost: sh failed under \"stopped\": status 7\n"
+        "tracealloc: cost: sh failed under \"stopped\": status 7 (-i measures it all the same)\n"
         "[2]\n"
         "3 runs\n"
         "$ cost -r 1 sh\n"
@@ -2271,7 +2275,7 @@ static void test_costs_are_told_as_they_were_measured(void)
         "$ cost -r 1 sh\n"
         "sh - - - - 0\n"
         "sh /libtracealloc-untraced.so - - - 0\n"
-        "tracealloc: cost: sh failed under \"untraced\": status 128\n"
+        "tracealloc: cost: sh failed under \"untraced\": status 128 (-i measures it all the same)\n"
         "[2]\n"
         "2 runs\n"
         "$ cost -r 1 sh\n"

@@ -21,7 +21,7 @@ _tracealloc() {
     diff) options='--by --callers --color --csv --cumulative --full-names --grown --help --json --key --no-skip --own --released --skip --sort --spec --where' ;;
     tree) options='--bottom-up --collapse --color --csv --depth --full-names --help --json --min --no-skip --own --skip --sort --spec --where' ;;
     annotate) options='--color --help --json --no-skip --own --skip --source --spec --where' ;;
-    cost) options='--for --help --instructions --json --load --markdown --modes' ;;
+    cost) options='--for --help --ignore-failure --input --instructions --json --load --markdown --modes' ;;
     ctl) options='--force --hard --help --json' ;;
     growth) options='--by --color --csv --full-names --help --histogram --json --no-skip --own --skip' ;;
     gate) options='--allocations --baseline --by --format --help --json --max-allocations --max-growth --max-live --max-peak --no-leaks --peak --suppressions' ;;

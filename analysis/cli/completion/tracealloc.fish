@@ -78,6 +78,8 @@ complete -c tracealloc -n '__fish_seen_subcommand_from annotate' -l where
 complete -c tracealloc -n __fish_use_subcommand -f -a cost -d 'measure what tracing costs this program: time, memory, instructions'
 complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l for
 complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l help
+complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l ignore-failure
+complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l input
 complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l instructions
 complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l json
 complete -c tracealloc -n '__fish_seen_subcommand_from cost' -l load
