@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -294,6 +295,55 @@ static void test_a_stop_that_somebody_misses_is_refused_and_holds_nobody(void)
     TEST_ASSERT_EQUAL_INT(TA__STOP_DONE, ta__safepoint_stop(&ta__self->safepoint));
     ta__safepoint_resume(&ta__self->safepoint);
     ta_free(block);
+}
+
+enum { WAITERS = 3 };
+static int32_t waiters[WAITERS]; /* thread ids */
+static uint32_t is_shut;
+
+static void *wait_at_the_gate(void *place)
+{
+    while (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST))
+        sched_yield();
+    __atomic_store_n((int32_t *)place, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+    return ta__safepoint_wait(0) != 0 ? place : NULL;
+}
+
+static int is_asleep(int32_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return 0;
+    int n = fscanf(file, "%*d (%*[^)]) %c", &state);
+    fclose(file);
+    return n == 1 && state == 'S';
+}
+
+/* Each would sleep until the next stop, or for ever. */
+static void test_all_who_wait_at_the_gate_go_on_when_it_opens(void)
+{
+    pthread_t threads[WAITERS];
+    struct timespec limit;
+    is_shut = 0;
+    for (int i = 0; i < WAITERS; i++)
+        TEST_ASSERT_EQUAL_INT(0, pthread_create(&threads[i], NULL, wait_at_the_gate, &waiters[i]));
+    TEST_ASSERT_EQUAL_INT(TA__STOP_DONE, ta__safepoint_stop(&ta__self->safepoint));
+    __atomic_store_n(&is_shut, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < WAITERS; i++) {
+        int32_t thread;
+        while ((thread = __atomic_load_n(&waiters[i], __ATOMIC_SEQ_CST)) == 0 || !is_asleep(thread))
+            sched_yield();
+    }
+    ta__safepoint_resume(&ta__self->safepoint);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 60;
+    for (int i = 0; i < WAITERS; i++) {
+        void *result = NULL;
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, pthread_timedjoin_np(threads[i], &result, &limit), "still at the gate");
+        TEST_ASSERT_EQUAL_PTR(&waiters[i], result);
+    }
 }
 
 /* The child has a copy of the thread's memory as it was at the fork: outside, or in the middle of something for ever. */
@@ -697,6 +747,7 @@ int main(void)
     RUN_TEST(test_what_a_handler_frees_is_freed_soon_in_a_thread_that_is_traced);
     RUN_TEST(test_all_that_a_handler_frees_is_freed);
     RUN_TEST(test_a_stop_waits_until_every_other_thread_is_outside);
+    RUN_TEST(test_all_who_wait_at_the_gate_go_on_when_it_opens);
     RUN_TEST(test_a_stop_waits_longer_for_who_is_about_to_come_out);
     RUN_TEST(test_a_stop_that_somebody_misses_is_refused_and_holds_nobody);
 #if !defined(__SANITIZE_THREAD__) /* its own locks do not survive a fork out of many threads */
