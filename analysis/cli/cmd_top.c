@@ -330,6 +330,32 @@ static void print_rest(const struct listing *listing)
     printf(" (-n 0 lists all)%s\n", cli_style(CLI_PLAIN));
 }
 
+/* Does a filter look at the frame that asked for the memory, which rows are mostly not named by? */
+static int filters_innermost(const char *where)
+{
+    static const char *const innermost[] = {"file", "function", "line", "at"};
+    int is_quoted = 0, is_start = 1;
+    for (const char *at = where; at != NULL && *at != '\0'; at++) {
+        for (size_t i = 0; is_start && !is_quoted && i < sizeof innermost / sizeof *innermost; i++) {
+            size_t length = strlen(innermost[i]);
+            if (strncmp(at, innermost[i], length) == 0 && at[length] != '\0' && strchr(":=!<>", at[length]) != NULL)
+                return 1;
+        }
+        is_quoted ^= *at == '"';
+        is_start = *at == ' ' || *at == '(';
+    }
+    return 0;
+}
+
+static int print_filter_hint(const struct listing *listing)
+{
+    int is_wanted = strcmp(listing->rows.key, "own") == 0 && filters_innermost(listing->rows.options->where);
+    if (is_wanted)
+        printf("%sown: filters by these rows; file:, function:, line: by the frame that asked%s\n", cli_style(CLI_DIM),
+               cli_style(CLI_PLAIN));
+    return is_wanted;
+}
+
 static void print_hint(const struct listing *listing)
 {
     struct ta_snapshot_info info;
@@ -360,7 +386,8 @@ static void print_listing(struct listing *listing)
     if (listing->for_people) {
         if (!listing->rows.options->cumulative) /* rows overlap */
             print_rest(listing);
-        print_hint(listing);
+        if (!print_filter_hint(listing))
+            print_hint(listing);
         cli_rows_tell_missing(&listing->rows, count, listing->snapshot);
     }
     cli_table_free(table);
