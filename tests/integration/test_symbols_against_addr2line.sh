@@ -1,14 +1,16 @@
 #!/bin/sh
 # test_symbols_against_addr2line.sh: the same places as other readers of debug information give.
 #
-#   test_symbols_against_addr2line.sh SYMBOLIZE CXX FILE…
+#   test_symbols_against_addr2line.sh [--all] SYMBOLIZE CXX FILE…
 #
 # Compares inlined calls, files and lines at every call in each FILE, and in a C++ program full of templates that is
 # compiled here, with binutils' addr2line; and at some of them with eu-addr2line, which takes far longer. The C++ program
-# is built in ways that these two do not follow, too (split, link-time optimised, by clang), for llvm-addr2line. Known
-# differences: binutils takes the name of a unit for a file that was included into it; neither knows anything of
-# padding; eu-addr2line skips some levels of inlining. They stay below the half percent that is allowed.
+# is built in ways that these two do not follow, too (split, by clang; with --all link-time optimised and in older formats),
+# for llvm-addr2line. Known differences: binutils takes the name of a unit for a file that was included into it; neither
+# knows anything of padding; eu-addr2line skips some levels of inlining. They stay below the half percent that is allowed.
 set -u
+all=no
+[ "$1" != --all ] || { all=yes; shift; }
 symbolize=$1 cxx=$2
 shift 2
 for tool in addr2line objdump python3; do
@@ -89,7 +91,9 @@ if command -v llvm-addr2line >/dev/null; then
             sed '/^0x  *[0-9a-f]*$/s/ /0/g'
     }
     cd "$work" || exit 1
-    for way in "$cxx -flto" "$cxx -gsplit-dwarf" "$cxx -gdwarf-4 -gz -fdebug-types-section" "clang++ -gdwarf-5"; do
+    set -- "$cxx -gsplit-dwarf" "clang++ -gdwarf-5"
+    [ "$all" = no ] || set -- "$@" "$cxx -flto" "$cxx -gdwarf-4 -gz -fdebug-types-section"
+    for way in "$@"; do
         command -v "${way%% *}" >/dev/null || continue
         # shellcheck disable=SC2086 # words
         $way -std=c++17 -g -O2 templates.cpp -o other >log 2>&1 || { cat log; failed=1; continue; }
