@@ -139,27 +139,41 @@ static int is_in_rows(const struct cli_rows *rows, size_t count, const char *mod
     return 0;
 }
 
+enum lack { LACKS_NOTHING, LACKS_FILE, LACKS_NAMES, LACKS_MEMORY };
+
+static enum lack lack_of(const struct ta_module_symbols *module)
+{
+    if (*module->path != '/')
+        return LACKS_NOTHING;
+    if (module->state == TA_MODULE_ABSENT || module->state == TA_MODULE_DIFFERS)
+        return LACKS_FILE;
+    if (module->state != TA_MODULE_LINES && strstr(module->reason, "memory") != NULL)
+        return LACKS_MEMORY;
+    return module->state == TA_MODULE_NAMES_ONLY ? LACKS_NAMES : LACKS_NOTHING;
+}
+
 void cli_rows_tell_missing(const struct cli_rows *rows, size_t count, struct ta_snapshot *snapshot)
 {
     struct ta_module_symbols module;
-    int tells_gone = 0, tells_unnamed = 0;
+    int tells[LACKS_MEMORY + 1] = {0}, tells_any = 0;
     for (size_t m = 0; ta_snapshot_module_symbols(snapshot, m, &module) == 0; m++) {
-        int is_gone = module.state == TA_MODULE_ABSENT || module.state == TA_MODULE_DIFFERS;
-        if ((!is_gone && module.state != TA_MODULE_NAMES_ONLY) || *module.path != '/' ||
-            !is_in_rows(rows, count, module.path, !is_gone))
+        enum lack lack = lack_of(&module);
+        if (lack == LACKS_NOTHING || !is_in_rows(rows, count, module.path, lack == LACKS_NAMES))
             continue;
-        if (!tells_gone && !tells_unnamed)
+        if (!tells_any)
             putchar('\n');
-        tells_gone |= is_gone;
-        tells_unnamed |= !is_gone;
+        tells_any = tells[lack] = 1;
         printf("%s %s\n", module.path,
-               module.state == TA_MODULE_DIFFERS  ? "has been rebuilt since: its functions and lines are not known"
-               : module.state == TA_MODULE_ABSENT ? "is gone: its functions and lines are not known"
-                                                  : "has no names for some of its functions");
+               lack == LACKS_MEMORY  ? "has lines that are not known: there is too little memory to read them"
+               : lack == LACKS_NAMES ? "has no names for some of its functions"
+               : module.state == TA_MODULE_DIFFERS ? "has been rebuilt since: its functions and lines are not known"
+                                                   : "is gone: its functions and lines are not known");
     }
-    if (tells_gone)
+    if (tells[LACKS_FILE])
         cli_print_wrapped(
             "put back what ran, or name a folder with a copy in TRACEALLOC_SYMBOLS, or a server in DEBUGINFOD_URLS\n");
-    if (tells_unnamed)
+    if (tells[LACKS_NAMES])
         cli_print_wrapped("debug symbols have them: a -dbgsym package, or a server in DEBUGINFOD_URLS\n");
+    if (tells[LACKS_MEMORY])
+        cli_print_wrapped("look at it where there is more memory, or raise its limit: ulimit -v, ulimit -d\n");
 }

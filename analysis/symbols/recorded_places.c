@@ -95,7 +95,9 @@ static int look_up(struct ta_places *places)
         error = ta__symbolizer_run(places->symbolizer, addresses, (uint32_t)places->count, &places->symbols);
     }
     free(addresses);
-    return error == 0 ? 0 : ta__fail("cannot look up symbols: %s", strerror(error));
+    return error == 0
+               ? 0
+               : ta__fail("cannot look up symbols: %s%s", strerror(error), error == ENOMEM ? TA__MORE_MEMORY : "");
 }
 
 struct ta_places *ta_snapshot_places(const struct ta_snapshot *snapshot, const char *prefix)

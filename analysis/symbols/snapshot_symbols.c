@@ -2,6 +2,7 @@
  */
 #include "analysis/symbols/snapshot_symbols.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ struct ta__symbolized *ta__symbolize(const struct ta__view *view)
         return NULL;
     int error = ta__symbolize_view(view, &options, &symbolized->symbolizer, &symbolized->symbols);
     if (error != 0) {
-        ta__fail("cannot look up symbols: %s", strerror(error));
+        ta__fail("cannot look up symbols: %s%s", strerror(error), error == ENOMEM ? TA__MORE_MEMORY : "");
         ta__symbolized_free(symbolized);
         return NULL;
     }

@@ -28,6 +28,7 @@
 #define SLICE_ADDRESSES  4096        /* addresses that pay for a second reader of a module … */
 #define SLICE_BYTES      (8u << 20)  /* … when it has so much debug information for each reader */
 #define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only pages that are touched count */
+#define WORKER_ROOM      (16u << 20) /* one that leaves less to the others is not started */
 #define NO_LOOKUP        UINT32_MAX
 #define PROGRESS_STEP_NS 50000000
 
@@ -257,7 +258,9 @@ static void wait_for(struct run *run, unsigned workers)
         }
         pthread_cond_timedwait(&run->one_finished, &run->lock, &until);
         pthread_mutex_unlock(&run->lock);
-        options->progress(options->progress_context, ta__load_relaxed(&run->done), run->lookup_count);
+        size_t done = ta__load_relaxed(&run->done);
+        options->progress(options->progress_context, done < run->lookup_count ? done : run->lookup_count,
+                          run->lookup_count);
         pthread_mutex_lock(&run->lock);
     }
     pthread_mutex_unlock(&run->lock);
@@ -277,7 +280,8 @@ static void work_in_parallel(struct run *run)
     sigset_t all, before; /* handlers of the program that asks do not run on threads that it does not know */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < wanted && pthread_create(&workers[started], &attributes, work, run) == 0)
+    while (started < wanted && ta__has_room(WORKER_STACK + (started + 1) * WORKER_ROOM) &&
+           pthread_create(&workers[started], &attributes, work, run) == 0)
         started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);

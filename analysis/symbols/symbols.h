@@ -69,6 +69,9 @@ TA_NODISCARD struct ta__symbolizer *ta__symbolizer_open(const struct ta__symboli
                                                         uint32_t module_count);
 void ta__symbolizer_close(struct ta__symbolizer *symbolizer);
 
+/* What can be done about ENOMEM, for the end of a message. */
+#define TA__MORE_MEMORY ": raise the limit of memory (ulimit -v, ulimit -d), or try where there is more"
+
 /* 0, ENOMEM, or EINVAL for an address whose module is out of range. Missing debug information is no error. */
 TA_NODISCARD int ta__symbolizer_run(struct ta__symbolizer *symbolizer, const struct ta__symbolizer_address *addresses,
                                     uint32_t count, struct ta__symbols *symbols);

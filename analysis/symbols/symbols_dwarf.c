@@ -11,6 +11,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,11 @@
 
 #define NO_SCOPE  0
 #define DEPTH_MAX 2000 /* of nested entries: deeper is damage */
+
+/* libdw does not look whether some of what it asks for was there, and crashes. So nobody asks it before there is room:
+ * for one unit, and for the list of all, which takes a part of what there is to read. */
+#define UNIT_ROOM   ((uint64_t)8 << 20)
+#define UNITS_SHARE 8
 
 struct unit_range {
     uint64_t start, end;
@@ -75,6 +81,16 @@ struct unit_reader {
     int has_functions;
     struct ta__name_maps names;
 };
+
+/* ---- without memory ---- */
+
+/* libdw ends the process where it finds no memory, unless it is led out of there. */
+static _Thread_local jmp_buf *way_out;
+
+static void __attribute__((noreturn)) leave(void)
+{
+    longjmp(*way_out, 1);
+}
 
 /* ---- units ---- */
 
@@ -473,8 +489,10 @@ static void read_unit(struct unit_reader *reader, Dwarf_Die *unit)
     uint8_t unit_type = 0;
     tree = *unit;
     if (dwarf_cu_info(unit->cu, NULL, &unit_type, NULL, &split, NULL, NULL, NULL) == 0 && unit_type == DW_UT_skeleton &&
-        dwarf_tag(&split) == DW_TAG_compile_unit)
+        dwarf_tag(&split) == DW_TAG_compile_unit) {
         tree = split;
+        dwarf_new_oom_handler(dwarf_cu_getdwarf(split.cu), leave);
+    }
 
     int language = dwarf_srclang(&tree);
     reader->types_hold_code = language == DW_LANG_Rust || language == DW_LANG_D || language == DW_LANG_Swift;
@@ -520,12 +538,28 @@ static void read_unit(struct unit_reader *reader, Dwarf_Die *unit)
     free(reader->call_files.ids);
 }
 
-void ta__dwarf_lookup(const struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
-                      uint32_t count, struct ta__found_symbols *found, size_t *done)
+/* Deals the addresses out to units, each keeping its ascending order. Afterwards starts[u] is the end of unit u. */
+static void deal(const struct ta__elf_module *module, const struct units *units, const struct ta__lookup *lookups,
+                 uint32_t count, uint32_t *unit_of, uint32_t *order, uint32_t *starts)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        unit_of[i] = find_unit(units, lookups[i].pc - module->dwarf_bias);
+        starts[unit_of[i] + 1]++;
+    }
+    for (uint32_t i = 0; i <= units->count; i++)
+        starts[i + 1] += starts[i];
+    for (uint32_t i = 0; i < count; i++)
+        order[starts[unit_of[i]]++] = i;
+}
+
+/* 0, or -1 where debug information wants more memory than there is. */
+static int look_up(const struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
+                   uint32_t count, struct ta__found_symbols *found, size_t *done)
 {
     struct unit_reader reader = {.module = module, .found = found};
     reader.module_path = ta__text_intern_z(&found->text, module_path);
     struct units units = {0};
+    int has_room = 1;
     uint32_t *unit_of = calloc((size_t)count + 1, sizeof *unit_of);
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     uint32_t *starts = NULL;
@@ -533,27 +567,12 @@ void ta__dwarf_lookup(const struct ta__elf_module *module, const char *module_pa
     reader.pcs = malloc(((size_t)count + 1) * sizeof *reader.pcs);
     reader.scope_of = malloc(((size_t)count + 1) * sizeof *reader.scope_of);
     if (unit_of == NULL || order == NULL || reader.lookups == NULL || reader.pcs == NULL || reader.scope_of == NULL ||
-        (module->dwarf != NULL && read_units(module, &units, found) != 0)) {
+        (module->dwarf != NULL && read_units(module, &units, found) != 0) ||
+        (starts = calloc((size_t)units.count + 2, sizeof *starts)) == NULL) {
         found->failed = 1;
         goto end;
     }
-
-    /* Deal the addresses out to units, each keeping its ascending order. */
-    starts = calloc((size_t)units.count + 2, sizeof *starts);
-    if (starts == NULL) {
-        found->failed = 1;
-        goto end;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        unit_of[i] = find_unit(&units, lookups[i].pc - module->dwarf_bias);
-        starts[unit_of[i] + 1]++;
-    }
-    for (uint32_t i = 0; i <= units.count; i++)
-        starts[i + 1] += starts[i];
-    for (uint32_t i = 0; i < count; i++)
-        order[starts[unit_of[i]]++] = i;
-
-    /* After dealing, starts[u] is the end of unit u. */
+    deal(module, &units, lookups, count, unit_of, order, starts);
     for (uint32_t unit = 0, from = 0; unit <= units.count && !found->failed; from = starts[unit++]) {
         reader.count = starts[unit] - from;
         if (reader.count == 0)
@@ -562,6 +581,9 @@ void ta__dwarf_lookup(const struct ta__elf_module *module, const char *module_pa
             reader.lookups[i] = &lookups[order[from + i]];
             reader.pcs[i] = reader.lookups[i]->pc - module->dwarf_bias;
         }
+        has_room = unit == 0 || ta__has_room(UNIT_ROOM);
+        if (!has_room)
+            break;
         if (unit == 0) {
             for (uint32_t i = 0; i < reader.count; i++)
                 add_frames(&reader, reader.lookups[i], NO_SCOPE, 0, 0);
@@ -582,4 +604,37 @@ end:
     free(reader.pcs);
     free(reader.scope_of);
     free(reader.scopes);
+    return has_room ? 0 : -1;
+}
+
+/* What libdw was about is left as it is: neither the module nor what was allocated for it can be given back then. */
+static int look_up_guarded(struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
+                           uint32_t count, struct ta__found_symbols *found, size_t *done)
+{
+    jmp_buf back;
+    if (setjmp(back) != 0) {
+        module->is_given_up = 1;
+        return -1;
+    }
+    way_out = &back;
+    dwarf_new_oom_handler(module->dwarf, leave);
+    if (dwarf_getalt(module->dwarf) != NULL)
+        dwarf_new_oom_handler(dwarf_getalt(module->dwarf), leave);
+    return look_up(module, module_path, lookups, count, found, done);
+}
+
+void ta__dwarf_lookup(struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
+                      uint32_t count, struct ta__found_symbols *found, size_t *done)
+{
+    if (module->dwarf != NULL) {
+        int has_room = ta__has_room(UNIT_ROOM + module->debug_bytes / UNITS_SHARE);
+        if (has_room && look_up_guarded(module, module_path, lookups, count, found, done) == 0)
+            return;
+        ta__elf_module_forget_lines(module);
+        for (uint32_t i = 0; i < count; i++)
+            lookups[i].first = lookups[i].count = 0;
+        ta__found_symbols_destroy(found);
+        ta__found_symbols_create(found);
+    }
+    (void)look_up(module, module_path, lookups, count, found, done);
 }

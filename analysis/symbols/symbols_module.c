@@ -23,11 +23,20 @@
 
 #define BUILD_ID_MAX 64
 #define DEFAULT_PATH ":.debug:/usr/lib/debug"
+#define OPEN_ROOM    ((uint64_t)4 << 20) /* for what libdwfl keeps of a file and its symbol tables */
+
+static const char too_little_memory[] = "its debug information wants more memory than there is";
 
 static void set_reason(struct ta__elf_module *module, enum ta__symbolizer_state state, const char *reason)
 {
     module->state = state;
     snprintf(module->reason, sizeof module->reason, "%s", reason);
+}
+
+int ta__has_room(uint64_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at != MAP_FAILED && munmap(at, bytes) == 0;
 }
 
 enum match { MATCHES, DIFFERS, NO_ELF };
@@ -360,6 +369,10 @@ void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symboli
     memset(module, 0, sizeof *module);
     debug_path = debug_path != NULL ? debug_path : DEFAULT_PATH;
     elf_version(EV_CURRENT);
+    if (!ta__has_room(OPEN_ROOM)) {
+        set_reason(module, TA__MODULE_UNREADABLE, too_little_memory);
+        return;
+    }
 
     char found[4096];
     int fd = open_verified(module, recorded, debug_path, found, sizeof found);
@@ -402,9 +415,15 @@ void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symboli
         module->no_memory = 1;
 }
 
+void ta__elf_module_forget_lines(struct ta__elf_module *module)
+{
+    module->dwarf = NULL;
+    set_reason(module, TA__MODULE_NAMES_ONLY, too_little_memory);
+}
+
 void ta__elf_module_close(struct ta__elf_module *module)
 {
-    if (module->dwfl != NULL)
+    if (module->dwfl != NULL && !module->is_given_up)
         dwfl_end(module->dwfl);
     free(module->debug_path);
     free(module->code);

@@ -24,6 +24,7 @@ struct ta__elf_module {
     enum ta__symbolizer_state state;
     char reason[160];
     int no_memory;
+    int is_given_up; /* libdw found no memory and stopped halfway: what it has is not touched any more */
     Dwfl *dwfl;
     Dwfl_Callbacks callbacks; /* libdwfl keeps a pointer to them, and they to the path */
     char *debug_path;
@@ -43,6 +44,10 @@ struct ta__elf_module {
 void ta__elf_module_open(struct ta__elf_module *module, const struct ta__symbolizer_module *recorded,
                          const char *debug_path);
 void ta__elf_module_close(struct ta__elf_module *module);
+/* From now on it is as one without debug information, for want of memory. */
+void ta__elf_module_forget_lines(struct ta__elf_module *module);
+/* Whether so much memory can be had now. */
+int ta__has_room(uint64_t bytes);
 
 /* The range of instructions that holds `address`, or NULL: DWARF also describes what the linker threw away. */
 const struct ta__code_range *ta__elf_module_code(const struct ta__elf_module *module, uint64_t address);

@@ -347,6 +347,29 @@ class Run(unittest.TestCase):
         top = subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=subprocess.PIPE, check=True).stdout.decode()
         self.assertIn("\n" + words, top)
 
+    def test_without_memory_there_are_no_lines_and_no_crash(self):
+        self.run_it("-o", "x.ta", "./leak")
+        told = set()
+        for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            for mebibytes in range(16, 72, 2):  # less is not enough to start every build of it
+                limit = mebibytes << 20
+                done = subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      preexec_fn=lambda: resource.setrlimit(which, (limit, limit)))
+                said, wrong = done.stdout.decode(), done.stderr.decode()
+                self.assertIn(done.returncode, (0, 2, 127), (mebibytes, said, wrong))
+                if done.returncode == 2:
+                    self.assertRegex(wrong, r"\Atracealloc: x\.ta: [^\n]+\n\Z")
+                    told.add("error" if "raise the limit of memory (ulimit -v, ulimit -d)" in wrong else "other")
+                elif done.returncode == 127:  # the loader has none
+                    self.assertIn("shared librar", wrong)
+                else:
+                    self.assertIn("10 blocks", said)
+                    has_line = "leak.c:" in said
+                    self.assertTrue(has_line or "raise its limit: ulimit -v, ulimit -d\n" in said, (mebibytes, said))
+                    told.add("lines" if has_line else "no lines")
+        self.assertIn("lines", told)
+        self.assertTrue(told & {"error", "no lines"}, told)
+
     def test_what_usually_ends_a_server_leaves_a_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,
