@@ -332,12 +332,10 @@ static int tell(const struct settings *settings, const char *pattern, const char
     if (found.largest != NULL && settings->shows_leaks)
         show(&cli_growth, cli_relative_path(found.largest->path));
     char *index = found.first != NULL && cli_opener_write_index(process, status) ? cli_text("%s", family) : NULL;
-    if (!settings->is_quiet) {
-        if (found.count > 0)
-            cli_recordings_tell(&found, index, settings->wants_peak, settings->is_series, settings->shows_top);
-        else
-            cli_recordings_tell_none(pattern, status);
-    }
+    if (found.count == 0)
+        cli_recordings_tell_none(pattern, process, status, settings->is_quiet);
+    else if (!settings->is_quiet)
+        cli_recordings_tell(&found, index, settings->wants_peak, settings->is_series, settings->shows_top);
     int answer = settings->fails_on_leak ? judge(settings, &found) : CLI_OK;
     free(index);
     cli_recordings_free(&found);

@@ -330,12 +330,24 @@ static int is_written(void)
     return 0;
 }
 
-void cli_recordings_tell_none(const char *pattern, int status)
+/* The library was there and has announced the process. */
+static int is_announced(pid_t process)
+{
+    size_t count;
+    const struct cli_process *processes = cli_opener_processes(&count);
+    for (size_t i = 0; i < count; i++)
+        if (processes[i].process == process && processes[i].untraced == NULL)
+            return 1;
+    return 0;
+}
+
+void cli_recordings_tell_none(const char *pattern, pid_t process, int status, int is_quiet)
 {
     size_t running = cli_opener_running();
-    if (cli_opener_tell_failures() > 0)
+    int is_piped = cli_run_output_is_pipe(pattern) && is_written();
+    if ((is_quiet && (is_piped || running > 0)) || cli_opener_tell_failures() > 0)
         return;
-    if (cli_run_output_is_pipe(pattern) && is_written())
+    if (is_piped)
         fprintf(stderr, "tracealloc: the recording went into the pipe %s: who reads it there has it\n",
                 cli_relative_path((char *)(uintptr_t)pattern));
     else if (running > 0)
@@ -344,8 +356,12 @@ void cli_recordings_tell_none(const char *pattern, int status)
     else if (WIFSIGNALED(status))
         fprintf(stderr, "tracealloc: no recording was written: signal %d ended the program before tracing began\n",
                 WTERMSIG(status));
+    else if (is_announced(process))
+        fputs("tracealloc: no recording was written: tracing was off when the program ended: it stopped it itself "
+              "(ta_stop), or tracealloc ctl did\n",
+              stderr);
     else
-        fputs("tracealloc: no recording was written: the program ended before tracing began, or removed the library "
-              "from its environment\n",
+        fputs("tracealloc: no recording was written: the program ended before tracing began, removed the library from "
+              "its environment, or stopped tracing itself (ta_stop)\n",
               stderr);
 }

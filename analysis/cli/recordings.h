@@ -33,8 +33,8 @@ void cli_recordings_tell(const struct cli_recordings *found, const char *index, 
 struct cli_process;
 /* The same for processes other than the first that were ended as no one ends them on purpose. */
 void cli_recordings_tell_crashed(const struct cli_process *rows, size_t count, pid_t first);
-/* Why there is none that could be read; `status` as waitpid gave it. */
-void cli_recordings_tell_none(const char *pattern, int status);
+/* Why there is none that could be read; `status` as waitpid gave it. Quiet: only where there ought to be one. */
+void cli_recordings_tell_none(const char *pattern, pid_t process, int status, int is_quiet);
 
 /* The pattern as glob and fnmatch want it, the number of the process put in (0 = any). To be freed. */
 char *cli_recordings_glob(const char *pattern, pid_t process);

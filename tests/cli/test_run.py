@@ -370,6 +370,20 @@ class Run(unittest.TestCase):
         self.assertIn("lines", told)
         self.assertTrue(told & {"error", "no lines"}, told)
 
+    def test_a_program_that_stops_tracing_itself_is_told(self):
+        with open("stopper.c", "w") as file:
+            file.write("#include <dlfcn.h>\n#include <stdlib.h>\nvoid *volatile kept;\n"
+                       "int main(void)\n{\n    int (*start)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, \"ta_start\");\n"
+                       "    void (*stop)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, \"ta_stop\");\n"
+                       "    start(25);\n    kept = malloc(1000);\n    stop();\n    return 0;\n}\n")
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-o", "stopper", "stopper.c"], check=True)
+        said = (b"tracealloc: no recording was written: tracing was off when the program ended: it stopped it itself "
+                b"(ta_stop), or tracealloc ctl did\n")
+        for options in ([], ["-q"]):
+            done = self.run_it(*options, "-o", "none.ta", "./stopper")
+            self.assertEqual((done.returncode, done.stderr), (0, said))
+            self.assertFalse(os.path.exists("none.ta"))
+
     def test_what_usually_ends_a_server_leaves_a_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,

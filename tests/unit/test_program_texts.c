@@ -876,8 +876,8 @@ static void tell_ends(void)
     say("crashed");
     for (size_t count = 8; count <= COUNT(processes); count++)
         cli_recordings_tell_crashed(processes, count, 1);
-    cli_recordings_tell_none("none", 0);
-    cli_recordings_tell_none("none", 11);
+    cli_recordings_tell_none("none", 1, 0, 0);
+    cli_recordings_tell_none("none", 1, 11, 0);
     for (int i = 0; i < 3; i++)
         unlink((char *[]){series, plain, odd}[i]);
 }
