@@ -319,6 +319,13 @@ char *cli_memory_text(struct ta_snapshot *snapshot)
     return text;
 }
 
+/* Small objects come from malloc itself then. */
+static int is_python_without_pools(const struct ta_snapshot *snapshot)
+{
+    const char *value = ta_snapshot_metadata(snapshot, "process.PYTHONMALLOC");
+    return value != NULL && (strcmp(value, "malloc") == 0 || strcmp(value, "malloc_debug") == 0);
+}
+
 /* By the functions that mapped memory and by the program. */
 const char *cli_memory_hint(struct ta_snapshot *snapshot)
 {
@@ -340,7 +347,8 @@ const char *cli_memory_hint(struct ta_snapshot *snapshot)
     if (ta_snapshot_info(snapshot, &info, sizeof info) != 0)
         return NULL;
     const char *slash = strrchr(info.program, '/'), *program = slash == NULL ? info.program : slash + 1;
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    size_t first = is_python_without_pools(snapshot) ? 1 : 0;
+    for (size_t i = first; i < sizeof hints / sizeof *hints; i++)
         if (ta_pattern_matches(hints[i].program, strlen(hints[i].program), program, strlen(program)))
             return hints[i].hint;
     for (int site = 0; site < 2; site++) {
@@ -349,7 +357,8 @@ const char *cli_memory_hint(struct ta_snapshot *snapshot)
         struct ta_places *places = places_of(snapshot, prefix);
         for (size_t at = 0; at < ta_places_count(places); at++) {
             struct ta_frame frame;
-            for (size_t i = 0; ta_places_get(places, at, &frame, NULL) == 0 && i < sizeof hints / sizeof *hints; i++)
+            for (size_t i = first; ta_places_get(places, at, &frame, NULL) == 0 && i < sizeof hints / sizeof *hints;
+                 i++)
                 if (ta_pattern_matches(hints[i].function, strlen(hints[i].function), frame.function,
                                        strlen(frame.function)))
                     return hints[i].hint;

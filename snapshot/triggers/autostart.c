@@ -60,12 +60,24 @@ static void describe_foreign(struct ta__pairs *pairs)
     }
 }
 
+/* What Python's own malloc was asked to be: it decides what of Python's objects is seen. */
+static char python_malloc[32];
+
+static void note_python_malloc(void)
+{
+    const char *value = ta__environment("PYTHONMALLOC");
+    if (value != NULL && strlen(value) < sizeof python_malloc)
+        strcpy(python_malloc, value);
+}
+
 /* What is expensive to find out is said in the last entry alone, and in those that the user asked for. */
 static void describe(struct ta__pairs *pairs, const char *reason)
 {
     if (*ta__opener_run() != '\0')
         ta__pairs_add(pairs, "run", ta__opener_run());
     ta__pairs_add_process(pairs, ta__snapshot_process());
+    if (*python_malloc != '\0')
+        ta__pairs_add(pairs, "process.PYTHONMALLOC", python_malloc);
     int is_small = is_one_of_many(reason);
     if (!is_small)
         ta__pairs_add_number(pairs, "memory.tracer", ta_get_tracer_memory());
@@ -163,6 +175,7 @@ __attribute__((constructor)) static void start_triggers(void)
     if (given->has_channel)
         ta__channel_prepare();
     struct ta__trigger_options options = has_output ? with_output(given) : without_output(given);
+    note_python_malloc();
     ta__snapshot_set_describer(describe);
     if (ta__triggers_start(&options) != 0)
         ta__message_line("no snapshots: ", ta__error_text(), NULL);

@@ -384,6 +384,15 @@ class Run(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, said))
             self.assertFalse(os.path.exists("none.ta"))
 
+    def test_pythons_pools_are_named_where_they_are_in_use(self):
+        hint = "PYTHONMALLOC=malloc in the environment shows what is in Python's pools\n"
+        program = "import mmap; m = mmap.mmap(-1, 64 << 20); m.write(b'x' * (64 << 20)); kept = list(range(100000))"
+        for value, is_said in (("malloc", False), ("malloc_debug", False), ("pymalloc", True), ("", True)):
+            done = self.run_it("-o", "x.ta", sys.executable, "-c", program, env={**os.environ, "PYTHONMALLOC": value})
+            top = subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=subprocess.PIPE, check=True).stdout.decode()
+            self.assertIn("the process had", top)
+            self.assertEqual((hint in done.stderr.decode(), hint in top), (is_said, is_said), value)
+
     def test_what_usually_ends_a_server_leaves_a_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,
