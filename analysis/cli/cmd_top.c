@@ -90,8 +90,12 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     char *memory = cli_memory_text(snapshot);
     if (memory != NULL)
         print_list(memory);
-    if (memory != NULL && cli_memory_hint(snapshot) != NULL)
-        printf("%s\n", cli_memory_hint(snapshot));
+    const char *hint = memory != NULL ? cli_memory_hint(snapshot) : cli_unused_text(snapshot);
+    if (hint != NULL) {
+        char *line = cli_text("%s\n", hint);
+        cli_print_wrapped(line);
+        free(line);
+    }
     free(memory);
     if (info.sample_bytes > 1)
         printf("sampled: one allocation per %" PRIu64 " bytes in the mean, numbers are estimates\n", info.sample_bytes);

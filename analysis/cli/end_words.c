@@ -319,6 +319,17 @@ char *cli_memory_text(struct ta_snapshot *snapshot)
     return text;
 }
 
+/* A program that needs no memory cannot be told from one with a malloc of its own. */
+const char *cli_unused_text(struct ta_snapshot *snapshot)
+{
+    struct ta_snapshot_info info;
+    if (ta_snapshot_info(snapshot, &info, sizeof info) != 0 || info.peak_bytes > 0 || info.sample_bytes > 1 ||
+        info.epoch > 1 || ta_snapshot_trace_count(snapshot) != 0 ||
+        ta_snapshot_metadata(snapshot, "memory.resident") == NULL)
+        return NULL;
+    return "nobody asked this malloc for memory: the program needs none, or has a malloc of its own";
+}
+
 /* Small objects come from malloc itself then. */
 static int is_python_without_pools(const struct ta_snapshot *snapshot)
 {

@@ -18,6 +18,8 @@ int cli_is_nearly_gone(uint64_t live, uint64_t peak);
 char *cli_memory_text(struct ta_snapshot *snapshot);
 /* How to see what is in a pool that took it, such as Python's; NULL when none is known. */
 const char *cli_memory_hint(struct ta_snapshot *snapshot);
+/* That nothing was ever asked for, in a recording of a program; NULL else. */
+const char *cli_unused_text(struct ta_snapshot *snapshot);
 /* The value of crash.frame.N and the like as places: "list.c:12 show (/usr/bin/list+0x12ca)". NULL when `key` is no
  * such key. For free(). */
 char *cli_place_of_key(struct ta_snapshot *snapshot, const char *key, const char *value);

@@ -181,8 +181,9 @@ static void tell_memory(struct ta_snapshot *snapshot)
     char *text = cli_memory_text(snapshot);
     if (text != NULL)
         fprintf(stderr, "tracealloc: %s\n", text);
-    if (text != NULL && cli_memory_hint(snapshot) != NULL)
-        fprintf(stderr, "tracealloc: %s\n", cli_memory_hint(snapshot));
+    const char *hint = text != NULL ? cli_memory_hint(snapshot) : cli_unused_text(snapshot);
+    if (hint != NULL)
+        fprintf(stderr, "tracealloc: %s\n", hint);
     free(text);
 }
 

@@ -393,6 +393,19 @@ class Run(unittest.TestCase):
             self.assertIn("the process had", top)
             self.assertEqual((hint in done.stderr.decode(), hint in top), (is_said, is_said), value)
 
+    def test_a_program_that_asks_for_nothing_is_told(self):
+        sources = {"idle": "int main(void) { return 0; }\n",
+                   "modest": "#include <stdlib.h>\nvoid *volatile kept;\nint main(void) { kept = malloc(1); return 0; }\n"}
+        words = "nobody asked this malloc for memory: the program needs none, or has a malloc of its own\n"
+        for name, source in sources.items():
+            with open(name + ".c", "w") as file:
+                file.write(source)
+            subprocess.run(["cc", "-O0", "-o", name, name + ".c"], check=True)
+            done = self.run_it("-o", "x.ta", "./" + name)
+            top = subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=subprocess.PIPE, check=True).stdout.decode()
+            self.assertEqual("tracealloc: " + words in done.stderr.decode(), name == "idle", done.stderr)
+            self.assertEqual("\n" + words in top, name == "idle", top)
+
     def test_what_usually_ends_a_server_leaves_a_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([TRACEALLOC, "run", "-o", "x.ta", "./leak", "wait"], stdout=subprocess.PIPE,
