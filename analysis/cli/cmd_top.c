@@ -31,15 +31,22 @@ static void print_program(const struct ta_snapshot *snapshot, const struct ta_sn
     free(process);
 }
 
-/* A sentence that lists: on a terminal it goes on in the next line behind a comma or a colon. */
+/* Up to a comma or a colon, or to where the next function of a way begins ("f < g (list.c:12)"). */
+static size_t part_length(const char *text)
+{
+    size_t length = 0;
+    while (text[length] != '\0' && (text[length] != ' ' || length == 0 ||
+                                    (strchr(",:", text[length - 1]) == NULL && strncmp(text + length, " < ", 3) != 0)))
+        length++;
+    return length;
+}
+
+/* A sentence that lists: on a terminal it goes on in the next line from there on. */
 static void print_list(const char *text)
 {
     size_t column = 0;
     while (*text != '\0') {
-        size_t length = strcspn(text, ",:");
-        while (text[length] != '\0' && text[length + 1] != ' ') /* list.c:12 */
-            length += 1 + strcspn(text + length + 1, ",:");
-        length += text[length] != '\0';
+        size_t length = part_length(text);
         char *part = cli_text("%.*s", (int)length, text);
         size_t columns = cli_text_width(part);
         if (column > 0 && column + 1 + columns > cli_width())
@@ -83,10 +90,11 @@ void cli_print_summary(struct ta_snapshot *snapshot, const char *path)
     if (info.peak_bytes > 0)
         width += (size_t)printf(", peak %s", peak);
     print_program(snapshot, &info, width);
-    char *crash = cli_crash_text(snapshot);
-    if (crash != NULL)
-        printf("ended by %s\n", crash);
+    char *crash = cli_crash_text(snapshot), *end = crash == NULL ? NULL : cli_text("ended by %s", crash);
+    if (end != NULL)
+        print_list(end);
     free(crash);
+    free(end);
     char *memory = cli_memory_text(snapshot);
     if (memory != NULL)
         print_list(memory);

@@ -161,6 +161,27 @@ class Output(unittest.TestCase):
         for line in parts:
             self.assertLessEqual(width_of(line), 60, line)
 
+    def test_ways_go_on_in_the_next_line(self):
+        names = [f"a_function_with_a_name_of_some_length_{letter}" for letter in "abcd"]
+        with open("way.c", "w", encoding="utf-8") as file:
+            file.write("#include <stdlib.h>\n")
+            for name, inner in zip(names, ("abort", *names)):
+                file.write(f"__attribute__((noinline)) void {name}(void) {{ {inner}(); __asm__ volatile(\"\"); }}\n")
+            file.write("int main(int argc, char **argv) { if (argc > 1) "
+                       f"{names[3]}(); argv[0] = malloc(100); return 0; }}\nvoid *volatile kept;\n"
+                       "__attribute__((constructor)) void keep(void) { kept = malloc(100); }\n")
+        subprocess.run(["cc", "-O1", "-g0", "-c", "way.c"], check=True)
+        subprocess.run(["cc", "-o", "way", "way.o"], check=True)
+        subprocess.run([TRACEALLOC, "run", "-q", "-o", "way.ta", "./way", "abort"], check=False)
+        piped = self.lines("top", "way.ta")[1]
+        self.assertEqual(piped, f"ended by SIGABRT, in abort < {' < '.join(names)} < main")
+        shown = on_terminal(["top", "way.ta"], 80, {"NO_COLOR": "1"})[0].split("\r\n")
+        parts = [shown[1]] + [line for line in shown[2:] if line.startswith("    ") and "LIVE" not in line]
+        self.assertEqual(" ".join(part.strip() for part in parts), piped)
+        self.assertGreater(len(parts), 2)
+        for line in parts:
+            self.assertLessEqual(width_of(line), 80, line)
+
     def test_namespaces_go_before_the_name_does(self):
         with open("deep.cpp", "w", encoding="utf-8") as file:
             file.write("#include <cstdlib>\n"
