@@ -28,7 +28,7 @@
 #define SLICE_ADDRESSES  4096        /* addresses that pay for a second reader of a module … */
 #define SLICE_BYTES      (8u << 20)  /* … when it has so much debug information for each reader */
 #define WORKER_STACK     (64u << 20) /* demangling and deep trees recurse; only pages that are touched count */
-#define WORKER_ROOM      (16u << 20) /* one that leaves less to the others is not started */
+#define WORKER_ROOM      (64u << 20) /* one that leaves less to the others is not started */
 #define NO_LOOKUP        UINT32_MAX
 #define PROGRESS_STEP_NS 50000000
 
