@@ -15,6 +15,7 @@
 #include "analysis/cli/measured.h"
 #include "analysis/cli/program.h"
 #include "analysis/cli/terminal.h"
+#include "analysis/cli/whole_file.h"
 
 struct mode {
     const char *name, *title;
@@ -235,6 +236,13 @@ typedef int (*measuring_function)(const struct cli_measuring *measuring, struct 
 
 enum { PATIENCE = 10 };
 
+static int failed(const char *who, const struct mode *mode, int status, const char *advice)
+{
+    int is_signal = status > 128;
+    return cli_error("cost: %s failed under \"%s\": %s %d%s", who, mode->name, is_signal ? "signal" : "status",
+                     is_signal ? status - 128 : status, advice);
+}
+
 /* A failure is no measurement, and what was not asked for is none either. */
 static int judge(const struct cost *cost, const struct mode *mode, const struct cli_measured *measured)
 {
@@ -243,15 +251,10 @@ static int judge(const struct cost *cost, const struct mode *mode, const struct 
     if (measured->is_killed)
         return cli_error("cost: %s was killed: under \"%s\" it did not end within %d s of SIGTERM", name, mode->name,
                          PATIENCE);
-    if (status > 128)
-        return cli_error("cost: %s failed under \"%s\": signal %d", name, mode->name, status - 128);
-    if (status != 0 && !cost->ignores_status)
-        return cli_error("cost: %s failed under \"%s\": status %d (-i measures it all the same)", name, mode->name,
-                         status);
+    if (status > 128 || (status != 0 && !cost->ignores_status))
+        return failed(name, mode, status, status > 128 ? "" : " (-i measures it all the same)");
     if (measured->load_status != 0)
-        return cli_error("cost: the load failed under \"%s\": %s %d", mode->name,
-                         measured->load_status > 128 ? "signal" : "status",
-                         measured->load_status > 128 ? measured->load_status - 128 : measured->load_status);
+        return failed("the load", mode, measured->load_status, "");
     if (measured->is_early)
         return cli_error(
             "cost: %s ended by itself under \"%s\", after %.3f s: --for is for a server that stays, and in "
@@ -456,16 +459,16 @@ static void find_untraced(struct cost *cost)
 static int open_input(struct cost *cost)
 {
     struct stat status;
-    const char *name = cost->input_name;
-    if (name == NULL && fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode)) {
+    const char *name = cost->input_name != NULL ? cost->input_name : "/dev/null";
+    if (cost->input_name == NULL && fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode)) {
         cost->input = STDIN_FILENO;
         cost->input_start = lseek(STDIN_FILENO, 0, SEEK_CUR);
         return 0;
     }
-    cost->input = open(name != NULL ? name : "/dev/null", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    cost->input = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (cost->input < 0 || fstat(cost->input, &status) != 0)
         return cli_error("cost: %s: %s", name, strerror(errno)), -1;
-    if (name != NULL && !S_ISREG(status.st_mode))
+    if (cost->input_name != NULL && !S_ISREG(status.st_mode))
         return cli_error("cost: --input %s: is not a file, which each run could read from its beginning", name), -1;
     return 0;
 }
@@ -478,21 +481,10 @@ static void say_unread_input(const struct cost *cost)
         cli_warning("what was piped in was not read: --input FILE gives it to each run");
 }
 
-static void end_all(int number)
+/* Whoever ends this does not leave the program behind. */
+static void end_program(void)
 {
     cli_measure_pass_on(SIGTERM);
-    cli_progress_wipe();
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-/* Whoever ends this does not leave the program behind. */
-static void end_with_us(void)
-{
-    static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (signal(ends[i], end_all) == SIG_IGN)
-            signal(ends[i], SIG_IGN);
 }
 
 static int measure(struct cost *cost)
@@ -509,7 +501,7 @@ static int measure(struct cost *cost)
     for (size_t m = 0; m < cost->mode_count; m++)
         for (int q = 0; q < QUANTITIES; q++)
             cost->values[m][q] = cli_allocate(cost->rounds, sizeof(double));
-    end_with_us();
+    cli_at_interruption(end_program);
     int status = run_all(cost);
     say_unread_input(cost);
     if (status == CLI_OK && cost->is_json)

@@ -358,7 +358,7 @@ const char *cli_memory_hint(struct ta_snapshot *snapshot)
     if (ta_snapshot_info(snapshot, &info, sizeof info) != 0)
         return NULL;
     const char *slash = strrchr(info.program, '/'), *program = slash == NULL ? info.program : slash + 1;
-    size_t first = is_python_without_pools(snapshot) ? 1 : 0;
+    size_t first = is_python_without_pools(snapshot) ? 1 : 0; /* Python's is the first of them */
     for (size_t i = first; i < sizeof hints / sizeof *hints; i++)
         if (ta_pattern_matches(hints[i].program, strlen(hints[i].program), program, strlen(program)))
             return hints[i].hint;

@@ -13,10 +13,13 @@
 #include "analysis/cli/terminal.h"
 
 static const char *volatile unfinished; /* what a signal has to remove */
+static void (*volatile at_interruption)(void);
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void clean_up(int number)
 {
+    if (at_interruption != NULL)
+        at_interruption();
     if (unfinished != NULL)
         unlink(unfinished);
     cli_progress_wipe();
@@ -29,6 +32,12 @@ void cli_watch_signals(void)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (signal(ends[i], clean_up) == SIG_IGN)
             signal(ends[i], SIG_IGN); /* nohup, or the shell's background: stays so */
+}
+
+void cli_at_interruption(void (*function)(void))
+{
+    at_interruption = function;
+    cli_watch_signals();
 }
 
 /* The library writes beside the file and renames: an interruption waits for that, rather than to leave the pieces. */

@@ -23,6 +23,8 @@ int cli_output_write(void *user, const char *text, size_t length);
 
 /* From now on an interruption removes what is unfinished and wipes the progress bar before it ends the program. */
 void cli_watch_signals(void);
+/* The same, and before all that calls a function, which must be one for a signal's handler. */
+void cli_at_interruption(void (*function)(void));
 
 struct ta_snapshot;
 /* As ta_snapshot_dump; interruptions wait until the file is whole. */

@@ -4,20 +4,19 @@
 
 Times decide nothing here.
 """
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import terminal as terminals  # noqa: E402
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
 for name in ("LD_PRELOAD", "TRACEALLOC_OPTIONS", "TRACEALLOC"):
@@ -29,6 +28,18 @@ def cost(*arguments, status=0):
     done = subprocess.run([TRACEALLOC, "cost", *arguments], capture_output=True, text=True, timeout=100)
     assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
     return done
+
+
+def wait_until_gone(process):
+    """Until the test's own limit."""
+    try:
+        while True:
+            with open(f"/proc/{process}/status") as file:
+                if "\nState:\tZ" in file.read():
+                    return
+            time.sleep(0.01)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
 
 
 class Cost(unittest.TestCase):
@@ -132,23 +143,9 @@ case " $* " in *" --trace-children=yes "*) eval "echo '==1== Collected : 1500' >
 
     def test_a_terminal_of_eighty_columns_gets_two_tables(self):
         for columns, tables in ((80, 2), (131, 2), (132, 1)):
-            main, other = pty.openpty()
-            fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            process = subprocess.Popen([TRACEALLOC, "cost", "-r", "3", "--modes", "own,whole", "--", "true"], stdout=other,
-                                       stderr=subprocess.DEVNULL)
-            os.close(other)
-            text = b""
-            while True:
-                try:
-                    part = os.read(main, 4096)
-                except OSError:
-                    break
-                if not part:
-                    break
-                text += part
-            os.close(main)
-            self.assertEqual(process.wait(), 0)
-            lines = re.sub(r"\x1b\[[0-9;]*[mK]", "", text.decode()).replace("\r", "").split("\n")
+            text, status = terminals.run([TRACEALLOC, "cost", "-r", "3", "--modes", "own,whole", "--", "true"], columns)
+            self.assertEqual(status, 0)
+            lines = re.sub(r"\x1b\[[0-9;]*[mK]", "", text).replace("\r", "").split("\n")
             rows = [line for line in lines if line.startswith(("MODE ", "TIMES ", "own ", "whole "))]
             self.assertEqual(len(rows), 3 * tables, lines)
             self.assertLessEqual(max(map(len, rows)), columns)
@@ -198,10 +195,22 @@ case " $* " in *" --trace-children=yes "*) eval "echo '==1== Collected : 1500' >
             self.assertEqual(process.wait(), -number)
             for name in names:
                 with open(name) as file:
-                    started = int(file.read())
-                while os.path.exists(f"/proc/{started}") and "\nState:\tZ" not in open(f"/proc/{started}/status").read():
-                    time.sleep(0.01)  # until the test's own limit
+                    wait_until_gone(int(file.read()))
                 os.unlink(name)
+
+    def test_on_a_terminal_too_the_children_of_the_load_end(self):
+        parent, terminal = terminals.opened(100)
+        load = f"sleep 1000 & echo $! >{self.folder}/new && mv {self.folder}/new {self.folder}/load; wait"
+        with subprocess.Popen([TRACEALLOC, "cost", "--modes", "own", "--for", "1000", "--load", load, "--", "sleep", "1000"],
+                              stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            while not os.path.exists(f"{self.folder}/load"):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            terminals.read_all(parent)
+            self.assertEqual(process.wait(), -signal.SIGTERM)
+        with open(f"{self.folder}/load") as file:
+            wait_until_gone(int(file.read()))
 
     def test_a_status_can_be_ignored_and_a_crash_cannot(self):
         self.assertIn("-i measures it", cost("-r", "1", "--modes", "own", "--", "false", status=2).stderr)

@@ -3,24 +3,23 @@
     test_output.py TRACEALLOC LIBRARY
 """
 import csv
-import fcntl
 import glob
 import io
 import json
 import os
-import pty
 import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import threading
 import unicodedata
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import terminal as terminals  # noqa: E402
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
 for name in ("LD_PRELOAD", "COLUMNS", "NO_COLOR", "DEBUGINFOD_URLS"):
@@ -52,26 +51,7 @@ LISTINGS = [("top",), ("top", "--by", "traceback"), ("top", "--by", "function", 
 
 def on_terminal(arguments, columns=100, environment=None, stream="stdout"):
     """What the terminal gets, and the exit status."""
-    parent, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
-    with subprocess.Popen([TRACEALLOC, *arguments], env={**os.environ, **(environment or {})}, **streams) as running:
-        os.close(terminal)
-        return read_all(parent), running.wait()
-
-
-def read_all(descriptor):
-    text = b""
-    while True:
-        try:
-            piece = os.read(descriptor, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(descriptor)
-    return text.decode()
+    return terminals.run([TRACEALLOC, *arguments], columns, stream, env={**os.environ, **(environment or {})})
 
 
 def width_of(line):
@@ -251,7 +231,7 @@ class Output(unittest.TestCase):
                 except OSError:
                     pass
             threading.Thread(target=accept, daemon=True).start()
-            parent, terminal = pty.openpty()
+            parent, terminal = terminals.opened(100)
             environment = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{server.getsockname()[1]}",
                            "DEBUGINFOD_CACHE_PATH": os.path.join(self.folder, "cache"), "DEBUGINFOD_TIMEOUT": "60"}
             with subprocess.Popen([TRACEALLOC, *arguments], stdout=subprocess.DEVNULL, stderr=terminal,
@@ -266,7 +246,7 @@ class Output(unittest.TestCase):
                 if running.poll() is None:
                     running.send_signal(signal.SIGINT)
                 running.wait()
-                rest = read_all(parent)
+                rest = terminals.read_all(parent)
             if not asked.is_set():
                 self.skipTest("the symbols library asks no server here (libdebuginfod is missing)")
             for connection, _ in held:

@@ -7,14 +7,13 @@ shared_ptr, and its state before (tests/gallery/orders.cpp), templates (grid.cpp
 redis-server after redis-benchmark, and its nginx, which has no names for most functions. --update writes what is seen:
 look at it before you believe it.
 """
-import fcntl
 import os
-import pty
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import terminal as terminals  # noqa: E402
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "renderings")
 TRACEALLOC = os.path.abspath(sys.argv[1])
@@ -31,24 +30,9 @@ COMMANDS = [
 
 
 def on_terminal(arguments, columns, environment):
-    parent, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.STDOUT, env=environment,
-                          cwd=HERE) as running:
-        os.close(terminal)
-        text = b""
-        while True:
-            try:
-                piece = os.read(parent, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            text += piece
-        status = running.wait()
-    os.close(parent)
+    text, status = terminals.run(arguments, columns, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=environment, cwd=HERE)
     assert status == 0, (arguments, text)
-    return text.decode().replace("\r\n", "\n")
+    return text.replace("\r\n", "\n")
 
 
 def render(columns):

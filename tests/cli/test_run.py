@@ -6,7 +6,6 @@ import glob
 import json
 import os
 import resource
-import pty
 import re
 import shutil
 import signal
@@ -16,6 +15,9 @@ import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import terminal as terminals  # noqa: E402
 
 TRACEALLOC, LIBRARY = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
 os.environ.pop("LD_PRELOAD", None)
@@ -996,22 +998,11 @@ class Run(unittest.TestCase):
         self.run_it("-q", "-o", "x.ta", "./leak")
         for environment, colours in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
                                      ({"TERM": "dumb"}, False)):
-            parent, terminal = pty.openpty()
-            subprocess.run([TRACEALLOC, "top", "x.ta"], stdout=terminal, check=True,
-                           env={**os.environ, "NO_COLOR": "", **environment})
-            os.close(terminal)
-            text = b""
-            while True:
-                try:
-                    piece = os.read(parent, 65536)
-                except OSError:
-                    break
-                if not piece:
-                    break
-                text += piece
-            os.close(parent)
-            self.assertEqual(b"\x1b[" in text, colours, environment)
-            self.assertIn(b"leak", text)
+            text, status = terminals.run([TRACEALLOC, "top", "x.ta"], stderr=None,
+                                         env={**os.environ, "NO_COLOR": "", **environment})
+            self.assertEqual(status, 0)
+            self.assertEqual("\x1b[" in text, colours, environment)
+            self.assertIn("leak", text)
 
 
 if __name__ == "__main__":
