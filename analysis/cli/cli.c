@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/cli/places.h"
@@ -509,6 +510,12 @@ void *cli_enlarge(void *array, size_t count, size_t size)
     if (memory == NULL)
         no_memory();
     return memory;
+}
+
+int cli_is_same_file(const char *path, const char *other)
+{
+    struct stat x, y;
+    return stat(path, &x) == 0 && stat(other, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 char *cli_text(const char *format, ...)

@@ -110,6 +110,8 @@ void cli_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The whole file, "-" = standard input, NUL-terminated beyond its length; NULL after a message. */
 char *cli_read_file(const char *path, size_t *length);
+/* Both are there, and are one file. */
+int cli_is_same_file(const char *path, const char *other);
 /* Loads a snapshot and tells what was not sound in its file; NULL after a message. */
 struct ta_snapshot *cli_load(const char *path);
 /* The same, filtered by --where and --spec. */

@@ -65,12 +65,6 @@ static int add_file(struct ta_own_rules **rules, const char *path)
     return status;
 }
 
-static int is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 int cli_project_rules(const struct cli_options *options, struct ta_own_rules **rules)
 {
     const char *home = getenv("HOME");
@@ -79,7 +73,7 @@ int cli_project_rules(const struct cli_options *options, struct ta_own_rules **r
     *rules = NULL;
     if (home != NULL && *home == '/' && has(home, RULES_FILE, of_user))
         status = add_file(rules, of_user);
-    if (status == CLI_OK && has(cli_project_root(), RULES_FILE, of_project) && !is_same_file(of_user, of_project))
+    if (status == CLI_OK && has(cli_project_root(), RULES_FILE, of_project) && !cli_is_same_file(of_user, of_project))
         status = add_file(rules, of_project);
     if (status == CLI_OK && options != NULL && options->rules != NULL) {
         if (*rules == NULL)

@@ -209,10 +209,8 @@ static int start(struct cli_feed *feed, char **command)
  * its exec. */
 static int is_tracealloc(pid_t process)
 {
-    struct stat own, its;
     char *path = cli_text("/proc/%d/exe", (int)process);
-    int answer = stat("/proc/self/exe", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
-                 own.st_ino == its.st_ino;
+    int answer = cli_is_same_file("/proc/self/exe", path);
     free(path);
     return answer;
 }
