@@ -6,8 +6,19 @@
 #define TA_TESTS_CHILD_H
 
 #include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
 
 enum { CHILD_TEXT_MAX = 8192, CHILD_SECONDS = 60 };
+
+/* What goes wrong in a child ends it with its line. */
+#define MUST(holds)                                                                                                    \
+    do {                                                                                                               \
+        if (!(holds)) {                                                                                                \
+            dprintf(2, "line %d: %s\n", __LINE__, #holds);                                                             \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
 
 struct child_result {
     int exit_status; /* -1 when a signal ended it */

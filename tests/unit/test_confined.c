@@ -24,15 +24,6 @@
 #define NOINLINE __attribute__((noinline, noclone, no_icf))
 enum { NOT_HERE = 77 };
 
-/* What goes wrong in a child ends it with its line. */
-#define MUST(holds)                                                                                                    \
-    do {                                                                                                               \
-        if (!(holds)) {                                                                                                \
-            dprintf(2, "line %d: %s\n", __LINE__, #holds);                                                             \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
 /* From here on the process ends by SIGSYS when it makes one of the two calls. */
 static void forbid(long one, long other)
 {

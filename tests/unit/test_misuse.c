@@ -201,8 +201,8 @@ __attribute__((noinline)) static char *who_is_in_front(void)
     return block;
 }
 
-/* Bytes written behind the end of a block: the one behind it is damaged. */
-static int overrun_by(size_t bytes, int value)
+/* Bytes written behind the end of a block: the one behind it is damaged. The one in front may be nobody's any more. */
+static int overrun(size_t bytes, int value, int is_freed)
 {
     enum { TRIED = 64 };
     char *blocks[TRIED];
@@ -210,6 +210,8 @@ static int overrun_by(size_t bytes, int value)
         blocks[i] = who_is_in_front();
     for (size_t i = 1; i < TRIED; i++)
         if (blocks[i] == blocks[i - 1] + 32) {
+            if (is_freed)
+                free(blocks[i - 1]);
             memset(opaque_pointer(blocks[i - 1] + 24), value, bytes);
             free(blocks[i]);
             return survive(0, 1);
@@ -220,34 +222,22 @@ static int overrun_by(size_t bytes, int value)
 /* A string one too long, the most usual of all. */
 static int scenario_overrun_by_nul(void)
 {
-    return overrun_by(1, 0);
+    return overrun(1, 0, 0);
 }
 
 static int scenario_overrun_by_four(void)
 {
-    return overrun_by(4, 'x');
+    return overrun(4, 'x', 0);
 }
 
 static int scenario_overrun_by_eight(void)
 {
-    return overrun_by(8, 'x');
+    return overrun(8, 'x', 0);
 }
 
-/* The block in front of the damaged one is nobody's any more. */
 static int scenario_overrun_of_a_freed_block(void)
 {
-    enum { TRIED = 64 };
-    char *blocks[TRIED];
-    for (size_t i = 0; i < TRIED; i++)
-        blocks[i] = who_is_in_front();
-    for (size_t i = 1; i < TRIED; i++)
-        if (blocks[i] == blocks[i - 1] + 32) {
-            free(blocks[i - 1]);
-            memset(opaque_pointer(blocks[i - 1] + 24), 'x', 4);
-            free(blocks[i]);
-            return survive(0, 1);
-        }
-    return WRONG_RESULT;
+    return overrun(4, 'x', 1);
 }
 
 /* What is wrong with blocks of a domain that is gone is said once, and never the end of the program. */

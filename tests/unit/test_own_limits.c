@@ -29,15 +29,6 @@ static struct {
     void *path_blocks[PATHS];
 } held;
 
-/* What goes wrong in a child ends it with its line. */
-#define MUST(holds)                                                                                                    \
-    do {                                                                                                               \
-        if (!(holds)) {                                                                                                \
-            dprintf(2, "line %d: %s\n", __LINE__, #holds);                                                             \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
 static size_t resident_bytes(void)
 {
     unsigned long all = 0, resident = 0;
