@@ -3,19 +3,18 @@
     why.py TRACEALLOC LIBRARY
 """
 import atexit
-import fcntl
 import glob
 import json
 import os
-import pty
 import re
 import resource
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+import terminal as terminals  # noqa: E402
 
 program, library = sys.argv[1:3]
 here = os.path.dirname(os.path.abspath(__file__))
@@ -140,19 +139,9 @@ int main(int count, char **words)
 
 
 def on_terminal(columns, what, *words):
-    parent, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    child = subprocess.Popen([program, "why", *map(str, words), str(what)], stdout=terminal, env=dict(os.environ, NO_COLOR="1", TERM="xterm"))
-    os.close(terminal)
-    seen = b""
-    try:
-        while piece := os.read(parent, 65536):
-            seen += piece
-    except OSError:
-        pass
-    child.wait()
-    os.close(parent)
-    return seen.decode().replace("\r\n", "\n")
+    seen, _ = terminals.run([program, "why", *map(str, words), str(what)], columns, stdin=None, stderr=None,
+                            env=dict(os.environ, NO_COLOR="1", TERM="xterm"))
+    return seen.replace("\r\n", "\n")
 
 
 def wrapped(pid, said):
