@@ -745,11 +745,12 @@ struct coroutine_frame {
     {
         return detail::allocate(where.number(), bytes, alignof(std::max_align_t));
     }
-    static void operator delete(void *frame) noexcept
+    /* Inlined even where nothing else is: there gcc takes the two for a pair that does not belong together. */
+    [[gnu::always_inline]] static void operator delete(void *frame) noexcept
     {
         detail::release(frame);
     }
-    static void operator delete(void *frame, std::size_t) noexcept
+    [[gnu::always_inline]] static void operator delete(void *frame, std::size_t) noexcept
     {
         detail::release(frame);
     }

@@ -1,12 +1,13 @@
 #!/bin/bash
 # cplusplus.sh: tracealloc.hpp with other compilers, standards and libraries, without exceptions, without RTTI.
 #
-#   tests/integration/cplusplus.sh LIBRARY-FOLDER [quick]     quick: g++ alone, one build of each standard
+#   tests/integration/cplusplus.sh LIBRARY-FOLDER [quick]     quick: g++ alone, one build of each standard, not optimised
 #
 # What is not installed is named and left out; without any C++ compiler the test is skipped (77).
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-libraries=$1 extent=${2:-all}
+libraries=$1 extent=${2:-all} level=-O1
+[ "$extent" != quick ] || level=-O0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 built=0 failures=0
@@ -14,7 +15,7 @@ built=0 failures=0
 try() { # compiler flag…
     local compiler=$1
     shift
-    if ! "$compiler" "$@" -g -O1 -fno-builtin -Wall -Wextra -Wshadow -Wconversion -Werror -Iinclude \
+    if ! "$compiler" "$@" -g $level -fno-builtin -Wall -Wextra -Wshadow -Wconversion -Werror -Iinclude \
         tests/unit/test_cplusplus.cpp -o "$work/program" -L"$libraries" -ltracealloc -ltracealloc-analysis -pthread \
         >"$work/log" 2>&1; then
         echo "FAILED to build: $compiler $*"
