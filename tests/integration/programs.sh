@@ -90,7 +90,7 @@ case_gcc_large() {
 needs_gxx=g++
 limit_gxx=300
 case_gxx() {
-    g++ -O1 -g -std=c++17 -frandom-seed=1 "$data/large.cpp" -o program && sha256sum program && ./program
+    g++ -O0 -g -std=c++17 -frandom-seed=1 "$data/large.cpp" -o program && sha256sum program && ./program
 }
 
 make_repository() { # make_repository COMMITS

@@ -140,7 +140,7 @@ static uint64_t blocks_of(struct ta_snapshot *snapshot, uint64_t size)
 
 static void test_is_started_asked_and_stopped_while_threads_allocate(void)
 {
-    enum { THREADS = 3, ROUNDS = 40, SIZE = 12345, BLOCKS = 7 };
+    enum { THREADS = 2, ROUNDS = 12, SIZE = 12345, BLOCKS = 7 };
     pthread_t threads[THREADS];
     void *blocks[BLOCKS];
     int connection = connect_to(getpid());

@@ -46,6 +46,13 @@ PROGRAM = r"""
 struct truth { int64_t bytes, blocks, largest, pid; };
 static struct truth *truth;
 EXTERN __attribute__((noinline)) void *ours(size_t size) { void *volatile block = malloc(size); return block; }
+/* In a program that waits for its file to grow, by many stacks. */
+static unsigned deepest;
+static void *asked(unsigned depth, size_t size)
+{
+    void *volatile block = depth > 0 ? asked(depth - 1, size) : ours(size);
+    return block;
+}
 static void work(unsigned rounds, unsigned seed)
 {
     enum { KEPT = 500 };
@@ -53,6 +60,7 @@ static void work(unsigned rounds, unsigned seed)
     for (unsigned i = 0; i != rounds; i++) {
         seed = seed * 1103515245u + 12345u;
         unsigned slot = (seed >> 16) % KEPT;
+        if (deepest > 0 && i % 100 == 0) usleep(1000);
         if (kept[slot].block != NULL) {
             free(kept[slot].block);
             __atomic_fetch_sub(&truth->bytes, (int64_t)kept[slot].size, __ATOMIC_SEQ_CST);
@@ -60,7 +68,7 @@ static void work(unsigned rounds, unsigned seed)
             kept[slot].block = NULL;
         } else {
             kept[slot].size = 1 + (seed >> 8) % 2000;
-            kept[slot].block = ours(kept[slot].size);
+            kept[slot].block = asked(seed >> 4 & deepest, kept[slot].size);
             __atomic_fetch_add(&truth->bytes, (int64_t)kept[slot].size, __ATOMIC_SEQ_CST);
             __atomic_fetch_add(&truth->blocks, 1, __ATOMIC_SEQ_CST);
         }
@@ -98,7 +106,8 @@ int main(int argc, char **argv)
     work(30000, 1);
     other.join();
 #else
-    work(strcmp(argv[2], "never") == 0 ? 0xffffffffu : 30000, 1);
+    if (strcmp(argv[2], "slowly") == 0) deepest = 127;
+    work(deepest > 0 || strcmp(argv[2], "never") == 0 ? 0xffffffffu : 30000, 1);
 #endif
     return end(argv[2], argv);
 }
@@ -522,7 +531,7 @@ int main(int argc, char **argv)
 
     def run_thinned(self, *before, also=lambda running: None, preload="", output="x.ta"):
         environment = {**os.environ, "TRACEALLOC_OPTIONS": "file_limit=64KiB,interval=0.01", "LD_PRELOAD": preload}
-        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", output, *before, "./program_c", "truth", "never"],
+        with subprocess.Popen([TRACEALLOC, "run", "-q", "-o", output, *before, "./program_c", "truth", "slowly"],
                               env=environment) as running:
             also(running)
             self.until_thinned(running, 2)

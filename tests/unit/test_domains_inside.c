@@ -373,7 +373,7 @@ static void test_an_arena_gets_a_number_that_nobody_uses(void)
 /* More names than one piece of memory holds: all of them stay what they were. */
 static void test_many_names_stay_readable(void)
 {
-    enum { NAMES = 5000, FIRST = 2000000 };
+    enum { NAMES = 1500, FIRST = 2000000 };
     char name[256];
     memset(name, 'm', 255);
     name[255] = '\0';

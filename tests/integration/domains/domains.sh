@@ -67,29 +67,30 @@ check_redis() {
     check_sums
 }
 
-# Instructions per turn, in tenths: of everything, or inside one function and what it calls.
-turns() {
+# Instructions per turn, in tenths, inside some functions and what they call.
+turns() { # what function…
+    turn=$1
+    shift
     for times in 10000 30000; do
-        valgrind --tool=callgrind --callgrind-out-file=/dev/null ${2:+--toggle-collect=$2} "$counts" "$1" $times 2>&1 |
-            sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+        # shellcheck disable=SC2046 # an option each
+        valgrind --tool=callgrind --callgrind-out-file=/dev/null $(printf ' --toggle-collect=%s' "$@") "$counts" "$turn" \
+            $times 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
     done | awk 'NR == 1 { few = $1 } NR == 2 { printf "%d\n", ($1 - few) / 2000 + 0.5 }'
 }
 
 check_counts() {
     command -v valgrind >/dev/null || exit 77
     unset TRACEALLOC TRACEALLOC_OPTIONS
-    pushpop=$(($(turns pushpop ta_domain_push) + $(turns pushpop ta_domain_pop)))
+    pushpop=$(turns pushpop ta_domain_push ta_domain_pop)
     echo "push and pop together: $((pushpop / 10)) instructions, at most 20"
     [ "$pushpop" -gt 0 ] && [ "$pushpop" -le 200 ] || fail "a scope costs more than 20 instructions"
     for mode in '' 1 20; do
         export TRACEALLOC=$mode
         for what in zero beside scope; do
-            asked=$(turns $what malloc)
-            freed=$(turns $what free)
-            eval "$what=$((asked + freed)) ${what}_text='$((asked / 10)) + $((freed / 10))'"
+            eval "$what=\$(turns $what malloc free)"
         done
-        echo "${mode:-0} frames: malloc + free $zero_text where no domain is used, $beside_text in domain 0 beside" \
-            "others, $scope_text in another"
+        echo "${mode:-0} frames: malloc + free $((zero / 10)) where no domain is used, $((beside / 10)) in domain 0 beside" \
+            "others, $((scope / 10)) in another"
         [ "$zero" -gt 0 ] && [ $((beside - zero)) -le 100 ] ||
             fail "malloc and free cost more than 10 instructions more where another domain is used"
         [ "$scope" -gt 0 ] && [ $((scope - zero)) -le 420 ] ||

@@ -413,7 +413,7 @@ NOINLINE static void down(int depth)
 static void *deep_thread(void *argument)
 {
     down(9000);
-    down(200000); /* deeper than is remembered */
+    down(80000); /* deeper than is remembered */
     return argument;
 }
 
