@@ -8,6 +8,7 @@
 
 #include "snapshot/format/codec.h"
 #include "trace/unwind/debug_section.h"
+#include "trace/unwind/inflate.h"
 #include "trace/unwind/line_numbers.h"
 #include "tests/support/random.h"
 #include "unity.h"
@@ -213,6 +214,19 @@ static void test_what_has_no_lines_stays_without(void)
     TEST_ASSERT_EQUAL_UINT(0, lines[0].line);
 }
 
+/* One byte as it is, by zlib. Other first bytes promise other methods, a dictionary, or are damaged. */
+static void test_what_does_not_begin_as_zlib_is_not_unpacked(void)
+{
+    uint8_t stream[] = {0x78, 0x01, 1, 1, 0, 0xfe, 0xff, 'a', 0, 0x62, 0, 0x62}, byte = 0;
+    TEST_ASSERT_TRUE(ta__inflate(&byte, 1, stream, sizeof stream));
+    TEST_ASSERT_EQUAL_UINT8('a', byte);
+    static const uint8_t wrong[][2] = {{0x78, 0x02}, {0x78, 0x20}, {0x77, 0x09}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(stream, wrong[i], 2);
+        TEST_ASSERT_FALSE(ta__inflate(&byte, 1, stream, sizeof stream));
+    }
+}
+
 static uint64_t find_section(const char *path, uint64_t *size)
 {
     struct ta__elf_file file;
@@ -330,6 +344,7 @@ int main(void)
     RUN_TEST(test_without_zstd_its_tables_say_nothing);
     RUN_TEST(test_code_that_was_left_out_has_no_lines);
     RUN_TEST(test_what_has_no_lines_stays_without);
+    RUN_TEST(test_what_does_not_begin_as_zlib_is_not_unpacked);
     RUN_TEST(test_entries_of_no_bytes_are_none);
     RUN_TEST(test_damaged_line_programs_lead_nowhere_bad);
     RUN_TEST(test_damaged_packed_lines_are_right_or_none);

@@ -246,8 +246,17 @@ static struct ta_health health(void)
 
 static struct book book;
 
+static unsigned generations_of_the_index(void)
+{
+    unsigned generations = 0;
+    for (int i = 0; i < TA__INDEX_GENERATIONS; i++)
+        generations += ta__tables.indexes[i].entries != NULL;
+    return generations;
+}
+
 static void test_stacks_without_end_leave_tables_small_and_figures_exact(void)
 {
+    unsigned most_generations = 0;
     struct ta_health most = {0};
     learn_sites();
     memset(&book, 0, sizeof book);
@@ -258,12 +267,16 @@ static void test_stacks_without_end_leave_tables_small_and_figures_exact(void)
             struct ta_health now = health();
             most.leaves = now.leaves > most.leaves ? now.leaves : most.leaves;
             most.contexts = now.contexts > most.contexts ? now.contexts : most.contexts;
+            unsigned generations = generations_of_the_index();
+            most_generations = generations > most_generations ? generations : most_generations;
         }
     }
     TEST_ASSERT_GREATER_THAN_UINT64(book.blocks / 2 * SLOWER / (SLOWER + 1), look().forgotten_blocks);
     /* Half as much again as what lives, and lived at the peak. */
     TEST_ASSERT_LESS_THAN_UINT64(3 * LIVE * LEVELS, most.contexts);
     TEST_ASSERT_LESS_THAN_UINT64(6 * LIVE, most.leaves);
+    TEST_ASSERT_LESS_OR_EQUAL_UINT(3,
+                                   most_generations); /* what took the place of another, and what nobody has let go */
     TEST_ASSERT_EQUAL_UINT64(0, health().overflowed);
     TEST_ASSERT_EQUAL_UINT64(0, health().lost);
     free_all(&book);
