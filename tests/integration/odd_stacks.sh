@@ -2,9 +2,9 @@
 # odd_stacks.sh: programs whose stacks cannot be followed (no unwind tables, damaged ones) or whose threads nobody made
 # properly (clone, vfork), or that have little stack, run on, traced as far as anything is known. See stacks/odd.c.
 #
-#   tests/integration/odd_stacks.sh LIBRARY
+#   tests/integration/odd_stacks.sh LIBRARY TRACEALLOC      (- for the program: what the recording says is not looked at)
 set -eu
-library=$1
+library=$1 tracealloc=$2
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -40,6 +40,10 @@ $cc -O2 -fPIC -shared $untabled -o "$work/untabled.so" "$here/stacks/odd_plugin.
 check 'a library without tables' 0 "$work/odd" without "$work/untabled.so"
 check 'a program' 0 "$work/odd" work
 check 'a program without tables' 3 "$work/odd-untabled" work
+if [ "$tracealloc" != - ]; then
+    check 'and its recording' 3 "$tracealloc" run -q -o "$work/odd.ta" "$work/odd-untabled" work
+    check 'which says how many' 0 sh -c '"$1" info "$2" --csv | grep -q "^cut short,[1-9]"' sh "$tracealloc" "$work/odd.ta"
+fi
 check 'a library with damaged tables' 0 "$work/odd" damaged "$work/plugin.so"
 check 'a program with damaged tables' 0 "$work/odd" itself
 for frames in 1 3 100 65535; do
