@@ -16,6 +16,8 @@
 #include "analysis/arrays.h"
 #include "analysis/failure.h"
 #include "analysis/growing_text.h"
+#include "analysis/symbols/symbols.h"
+#include "analysis/symbols/symbols_dwarf.h"
 #include "analysis/symbols/symbols_module.h"
 #include "analysis/symbols/symbols_names.h"
 #include "analysis/symbols/worker_symbols.h"
@@ -130,12 +132,15 @@ static int take_children(struct walk *walk, Dwarf_Die *parent, unsigned depth, u
     return status;
 }
 
-static int take_units(struct walk *walk)
+static int take_units(void *context)
 {
+    struct walk *walk = context;
     Dwarf_CU *unit = NULL;
     Dwarf_Die die, split;
     int status = 0;
     while (status == 0 && dwarf_get_units(walk->module.dwarf, unit, &unit, NULL, NULL, &die, &split) == 0) {
+        if (!ta__dwarf_has_room())
+            return TA__DWARF_SHORT;
         Dwarf_Attribute attribute;
         Dwarf_Die *top = dwarf_tag(&split) == DW_TAG_compile_unit ? &split : &die;
         walk->directory = dwarf_formstring(dwarf_attr(&die, DW_AT_comp_dir, &attribute));
@@ -218,7 +223,9 @@ static int read_object(struct walk *walk)
     walk->object->has_lines = walk->module.dwarf != NULL;
     memcpy(walk->object->reason, walk->module.reason, sizeof walk->object->reason);
     if (status == 0 && walk->module.dwarf != NULL)
-        status = take_units(walk);
+        status = ta__dwarf_guarded(&walk->module, take_units, walk);
+    if (status == TA__DWARF_SHORT)
+        status = ta__fail("%s: its debug information wants more memory than there is" TA__MORE_MEMORY, walk->path);
     if (status == 0)
         status = take_symbols(walk);
     ta__elf_module_close(&walk->module);

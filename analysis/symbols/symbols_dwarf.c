@@ -92,6 +92,27 @@ static void __attribute__((noreturn)) leave(void)
     longjmp(*way_out, 1);
 }
 
+int ta__dwarf_has_room(void)
+{
+    return ta__has_room(UNIT_ROOM);
+}
+
+int ta__dwarf_guarded(struct ta__elf_module *module, int (*work)(void *context), void *context)
+{
+    jmp_buf back;
+    if (!ta__has_room(UNIT_ROOM + module->debug_bytes / UNITS_SHARE))
+        return TA__DWARF_SHORT;
+    if (setjmp(back) != 0) {
+        module->is_given_up = 1;
+        return TA__DWARF_SHORT;
+    }
+    way_out = &back;
+    dwarf_new_oom_handler(module->dwarf, leave);
+    if (dwarf_getalt(module->dwarf) != NULL)
+        dwarf_new_oom_handler(dwarf_getalt(module->dwarf), leave);
+    return work(context);
+}
+
 /* ---- units ---- */
 
 static int add_range(struct units *units, uint64_t start, uint64_t end, uint32_t unit)
@@ -552,7 +573,7 @@ static void deal(const struct ta__elf_module *module, const struct units *units,
         order[starts[unit_of[i]]++] = i;
 }
 
-/* 0, or -1 where debug information wants more memory than there is. */
+/* 0, or TA__DWARF_SHORT. */
 static int look_up(const struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
                    uint32_t count, struct ta__found_symbols *found, size_t *done)
 {
@@ -581,7 +602,7 @@ static int look_up(const struct ta__elf_module *module, const char *module_path,
             reader.lookups[i] = &lookups[order[from + i]];
             reader.pcs[i] = reader.lookups[i]->pc - module->dwarf_bias;
         }
-        has_room = unit == 0 || ta__has_room(UNIT_ROOM);
+        has_room = unit == 0 || ta__dwarf_has_room();
         if (!has_room)
             break;
         if (unit == 0) {
@@ -604,31 +625,30 @@ end:
     free(reader.pcs);
     free(reader.scope_of);
     free(reader.scopes);
-    return has_room ? 0 : -1;
+    return has_room ? 0 : TA__DWARF_SHORT;
 }
 
-/* What libdw was about is left as it is: neither the module nor what was allocated for it can be given back then. */
-static int look_up_guarded(struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
-                           uint32_t count, struct ta__found_symbols *found, size_t *done)
+struct question {
+    const struct ta__elf_module *module;
+    const char *module_path;
+    struct ta__lookup *lookups;
+    uint32_t count;
+    struct ta__found_symbols *found;
+    size_t *done;
+};
+
+static int answer(void *context)
 {
-    jmp_buf back;
-    if (setjmp(back) != 0) {
-        module->is_given_up = 1;
-        return -1;
-    }
-    way_out = &back;
-    dwarf_new_oom_handler(module->dwarf, leave);
-    if (dwarf_getalt(module->dwarf) != NULL)
-        dwarf_new_oom_handler(dwarf_getalt(module->dwarf), leave);
-    return look_up(module, module_path, lookups, count, found, done);
+    const struct question *asked = context;
+    return look_up(asked->module, asked->module_path, asked->lookups, asked->count, asked->found, asked->done);
 }
 
 void ta__dwarf_lookup(struct ta__elf_module *module, const char *module_path, struct ta__lookup *lookups,
                       uint32_t count, struct ta__found_symbols *found, size_t *done)
 {
     if (module->dwarf != NULL) {
-        int has_room = ta__has_room(UNIT_ROOM + module->debug_bytes / UNITS_SHARE);
-        if (has_room && look_up_guarded(module, module_path, lookups, count, found, done) == 0)
+        struct question question = {module, module_path, lookups, count, found, done};
+        if (ta__dwarf_guarded(module, answer, &question) == 0)
             return;
         ta__elf_module_forget_lines(module);
         for (uint32_t i = 0; i < count; i++)

@@ -4,6 +4,7 @@
 """
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -133,6 +134,19 @@ class Rules(unittest.TestCase):
         said = self.do(program="./server", status=1, TRACEALLOC="50", LD_PRELOAD=LIBRARY,
                        TRACEALLOC_OPTIONS=f"rules={self.folder}/files.rules")
         self.assertIn("tracealloc rules compile", said)
+
+    def test_without_memory_it_says_so_and_does_not_crash(self):
+        self.write("right.rules", "6 symbols file=*symbols*\n")
+        told = set()
+        for mebibytes in range(70, 108, 2):  # less is not enough for the thread that reads
+            limit = mebibytes << 20
+            done = subprocess.run([TRACEALLOC, "rules", "check", "right.rules", TRACEALLOC], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+            self.assertIn(done.returncode, (0, 2), (mebibytes, done.stderr))
+            self.assertRegex(done.stderr.decode(), r"\A(tracealloc: [^\n]+\n)?\Z")
+            told.add("answer" if done.returncode == 0 else "limit" if b"raise the limit of memory" in done.stderr else "other")
+        self.assertLessEqual({"answer", "limit"}, told)
 
     def test_what_is_wrong_is_said(self):
         self.write("wrong.rules", "6 net fil=src/net/*\n")
