@@ -221,6 +221,24 @@ static void test_lives_count_the_youngest_first(void)
     ta_series_free(series);
 }
 
+/* At its end the program has nothing to do. What lives on is judged by what was before; what goes back then, by all. */
+static void test_what_goes_back_while_the_program_idles_is_no_leak(void)
+{
+    for (int i = 0; i < 12; i++) {
+        if (i < 6) {
+            fake_malloc(&fake, leaks, 1, 100);
+            fake_malloc(&fake, caches, 1, 100);
+        } else if (i == 8) {
+            fake_free(&fake, caches, 6, 100);
+        }
+        write_entry();
+    }
+    struct ta_series *series = load("function");
+    TEST_ASSERT_EQUAL_STRING_LEN("steady 600 in 6", row_text(series, "app+0x100"), 15);
+    TEST_ASSERT_EQUAL_STRING_LEN("freed 0 in 0, peak 600", row_text(series, "app+0x200"), 22);
+    ta_series_free(series);
+}
+
 /* Cleared traces begin anew: what was before is nobody's growth. */
 static void test_courses_begin_anew_when_the_traces_are_cleared(void)
 {
@@ -285,6 +303,7 @@ int main(void)
     RUN_TEST(test_entries_have_the_sums_of_all_rows);
     RUN_TEST(test_leaves_of_one_group_are_one_row);
     RUN_TEST(test_lives_count_the_youngest_first);
+    RUN_TEST(test_what_goes_back_while_the_program_idles_is_no_leak);
     RUN_TEST(test_courses_begin_anew_when_the_traces_are_cleared);
     RUN_TEST(test_what_is_no_recording_or_no_key_is_refused);
     RUN_TEST(test_rows_of_ones_own_are_as_the_rules_say);
