@@ -891,7 +891,10 @@ static const char public_source[] = "#include \"note.h\"\n"
                                     "int one_way(int x) { return __two(x * 2); }\n"
                                     "int other_way(int x) { return __two(x * 3); }\n"
                                     "LOCAL helper(int x) { note(\"helper\"); return x + 1; }\n"
-                                    "int help(int x) { return helper(x * 2); }\n";
+                                    "int help(int x) { return helper(x * 2); }\n"
+                                    "LOCAL __attribute__((section(\".text.behind\"))) __behind(int x)\n"
+                                    "{ note(\"behind\"); return x + 1; }\n"
+                                    "int go_on(int x) { return __behind(x * 2); }\n";
 
 static void make_public(const char *flags, const char *strip)
 {
@@ -899,12 +902,12 @@ static void make_public(const char *flags, const char *strip)
     write_file("public.c", public_source);
     write_file("public.map", "OLD { global: *; };\n");
     write_file("user.c", "int written(int), __kept(int), open_it(int), call_it(int), jump_there(int), one_way(int), "
-                         "help(int);\n"
+                         "help(int), go_on(int);\n"
                          "int main(int count, char **words)\n"
                          "{\n"
                          "    (void)words;\n"
                          "    return written(count) + __kept(count) + open_it(count) + call_it(count) + "
-                         "jump_there(count) + one_way(count) + help(count) < 0;\n"
+                         "jump_there(count) + one_way(count) + help(count) + go_on(count) < 0;\n"
                          "}\n");
     run(CC " %s -O2 -shared -fPIC -Wl,--version-script=public.map -o libpublic.so public.c", flags);
     run(CC " -o user user.c -L. -lpublic");
@@ -968,6 +971,7 @@ static void test_symbols_function_without_a_name_has_that_of_the_one_that_jumps_
     TEST_ASSERT_EQUAL_STRING("written", function_of("written"));
     TEST_ASSERT_EQUAL_STRING("open_it", function_of("opened"));
     TEST_ASSERT_EQUAL_STRING("help", function_of("helper"));
+    TEST_ASSERT_EQUAL_STRING("go_on", function_of("behind")); /* it stands behind who jumps */
     TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("called"), 15));
     TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("both"), 15));
     TEST_ASSERT_EQUAL(0, strncmp("libpublic.so+0x", function_of("two"), 15));

@@ -150,6 +150,7 @@ static void test_words_take_values_with_parentheses_and_quotes(void)
     TEST_ASSERT_EQUAL_STRING("5000", kept_by_words("(file:\"odd name(x)\")"));
     TEST_ASSERT_EQUAL_STRING("5000", kept_by_words("(file:odd?name(x))"));
     TEST_ASSERT_EQUAL_STRING("", kept_by_words("file:\"a\\\"b\\\\\""));
+    TEST_ASSERT_EQUAL_STRING("", kept_by_words("file:\"\"")); /* no file has that name */
 }
 
 static void test_words_with_an_error_are_refused_with_its_column(void)
