@@ -200,10 +200,11 @@ static int somebody_starves(void)
     int32_t self = (int32_t)syscall(SYS_gettid);
     for (int slot = ta__safepoint_size(); slot-- > 0;) {
         int32_t thread = ta__load_relaxed(&slots.tids[slot]);
-        if (!ta__safepoint_is_present(slot) || thread == self || !ta__safepoint_is_inside(ta__safepoint_member(slot)))
+        const struct ta__safepoint_member *member = ta__safepoint_member(slot);
+        if (!ta__safepoint_is_present(slot) || thread == self || !ta__safepoint_is_inside(member))
             continue;
         char state = state_of(thread);
-        if (state == 'R' || state == 'D')
+        if (state == 'R' || state == 'D' || !ta__safepoint_is_inside(member)) /* what it does outside says nothing */
             return 1;
     }
     return 0;

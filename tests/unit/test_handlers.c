@@ -3,8 +3,11 @@
  * The interruption is made by hand: a thread whose view is 0 is inside an operation, as far as everybody can see. The
  * same against real signals, at any moment: test_torture.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -267,6 +270,56 @@ static void test_a_stop_waits_longer_for_who_is_about_to_come_out(void)
 #if !defined(__SANITIZE_THREAD__)
     expect_stop_waits_for(waits_inside_for_long);
 #endif
+}
+
+/* The look at what it does may find it outside, where it sleeps: it has come out, and is not late. The look is the opening
+ * of a file, which lets it out here. */
+static atomic_int lets_out, is_outside;
+
+int open(const char *path, int flags, ...)
+{
+    if (strncmp(path, "/proc/self/task/", 16) == 0 && atomic_exchange(&lets_out, 0)) {
+        while (!atomic_load(&is_outside))
+            sched_yield();
+        usleep(50000); /* until it sleeps */
+    }
+    va_list more;
+    va_start(more, flags);
+    int mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
+    va_end(more);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+static void *leaves_when_looked_at(void *unused)
+{
+    ta_free(ta_malloc(1));
+    uint32_t view = ta__self->safepoint.view;
+    ta__self->safepoint.view = 0;
+    atomic_store(&lets_out, 1);
+    __atomic_store_n(&has_begun, 1, __ATOMIC_SEQ_CST);
+    while (atomic_load(&lets_out))
+        sched_yield();
+    __atomic_store_n(&ta__self->safepoint.view, view, __ATOMIC_RELEASE);
+    atomic_store(&is_outside, 1);
+    usleep(300000); /* it sleeps when its state is read */
+    return unused;
+}
+
+static void test_a_stop_sees_that_who_was_looked_at_has_come_out(void)
+{
+    pthread_t thread;
+    has_begun = 0;
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, leaves_when_looked_at, NULL));
+    while (!__atomic_load_n(&has_begun, __ATOMIC_SEQ_CST))
+        sched_yield();
+    ta__stop_patience_ms = 100;
+    enum ta__stop outcome = ta__safepoint_stop(&ta__self->safepoint);
+    if (outcome == TA__STOP_DONE)
+        ta__safepoint_resume(&ta__self->safepoint);
+    pthread_join(thread, NULL);
+    ta__stop_patience_ms = 5000;
+    TEST_ASSERT_EQUAL_INT(TA__STOP_DONE, outcome);
+    TEST_ASSERT_TRUE(atomic_load(&is_outside));
 }
 
 /* Who sleeps inside is waited for five seconds (here less), and after that only a moment; nobody is held meanwhile. */
@@ -749,6 +802,7 @@ int main(void)
     RUN_TEST(test_a_stop_waits_until_every_other_thread_is_outside);
     RUN_TEST(test_all_who_wait_at_the_gate_go_on_when_it_opens);
     RUN_TEST(test_a_stop_waits_longer_for_who_is_about_to_come_out);
+    RUN_TEST(test_a_stop_sees_that_who_was_looked_at_has_come_out);
     RUN_TEST(test_a_stop_that_somebody_misses_is_refused_and_holds_nobody);
 #if !defined(__SANITIZE_THREAD__) /* its own locks do not survive a fork out of many threads */
     RUN_TEST(test_a_fork_waits_until_every_other_thread_is_outside);
