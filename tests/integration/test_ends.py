@@ -46,7 +46,7 @@ PROGRAM = r"""
 struct truth { int64_t bytes, blocks, largest, pid; };
 static struct truth *truth;
 EXTERN __attribute__((noinline)) void *ours(size_t size) { void *volatile block = malloc(size); return block; }
-/* In a program that waits for its file to grow, by many stacks. */
+/* How deep blocks are asked for. More than 0: the file is to grow, which many stacks do; and the program rests. */
 static unsigned deepest;
 static void *asked(unsigned depth, size_t size)
 {

@@ -640,7 +640,7 @@ static void test_hard_limit_holds_within_its_bound_with_threads(void)
 
 static void test_thousands_of_domains_keep_their_blocks_apart(void)
 {
-    enum { COUNT = TA_CHECKS > 0 ? 2000 : 10000, LAST = COUNT - 1000 }; /* it is slow there */
+    enum { COUNT = TA_CHECKS > 0 ? 2000 : 10000, LAST = COUNT - 1000 }; /* assertions take time */
     static void *blocks[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
         blocks[i] = ta_domain_malloc(100000 + i * 7, 100 + i % 50);

@@ -163,7 +163,7 @@ static void test_arena_is_reached_only_by_those_who_ask(void)
     free(ambient);
 }
 
-enum { ARENAS = TA_CHECKS >= 2 ? 8000 : 20000, DOMAINS = ARENAS / 2 }; /* each change walks over all tables there */
+enum { ARENAS = TA_CHECKS >= 2 ? 8000 : 20000, DOMAINS = ARENAS / 2 }; /* walks over all tables take time */
 
 static void test_arenas_one_after_another_use_indexes_again(void)
 {
