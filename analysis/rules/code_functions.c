@@ -224,8 +224,10 @@ static int read_object(struct walk *walk)
     memcpy(walk->object->reason, walk->module.reason, sizeof walk->object->reason);
     if (status == 0 && walk->module.dwarf != NULL)
         status = ta__dwarf_guarded(&walk->module, take_units, walk);
-    if (status == TA__DWARF_SHORT)
-        status = ta__fail("%s: its debug information wants more memory than there is" TA__MORE_MEMORY, walk->path);
+    if (status == TA__DWARF_SHORT) {
+        ta__elf_module_forget_lines(&walk->module);
+        status = ta__fail("%s: %s" TA__MORE_MEMORY, walk->path, walk->module.reason);
+    }
     if (status == 0)
         status = take_symbols(walk);
     ta__elf_module_close(&walk->module);
